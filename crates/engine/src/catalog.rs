@@ -10,12 +10,13 @@
 //! 4. Permanent tables, indexes and views share one name space, as in PostgreSQL. The temporary tables of a session
 //!    have another ([`temporary`]). Object ids are never reused.
 use crate::types::{DataType, Datum};
+use access::{Access, Member};
 use comments::Comments;
 use enums::Enums;
 use extras::Extras;
 use foreign::ForeignKey;
 use roles::{FIRST_ROLE, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use temporary::{Names, Space, Spaces, Temporary};
@@ -23,6 +24,7 @@ use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
 
+pub mod access;
 pub mod comments;
 pub mod enums;
 pub mod extras;
@@ -169,6 +171,8 @@ pub struct Catalog {
     views: Arc<BTreeMap<String, Arc<View>>>,
     pub(crate) comments: Arc<Comments>,
     enums: Arc<Enums>,
+    access: Arc<BTreeMap<ObjectId, Access>>,
+    members: Arc<BTreeSet<Member>>,
     version: u64,
 }
 
@@ -279,7 +283,8 @@ impl Catalog {
         self.with_tables(self.by_oid.values().filter(|t| t.oid != oid).cloned().chain([table]).collect())
     }
     pub(crate) fn without(&self, table: ObjectId) -> Catalog {
-        self.with_tables(self.by_oid.values().filter(|t| t.oid != table).cloned().collect())
+        let without = self.with_tables(self.by_oid.values().filter(|t| t.oid != table).cloned().collect());
+        if self.access.contains_key(&table) { without.with_access_to(table, None) } else { without }
     }
     /// This catalogue with these tables instead of its own.
     pub(crate) fn with_tables(&self, tables: Vec<Arc<Table>>) -> Catalog {
@@ -288,6 +293,8 @@ impl Catalog {
             views: self.views.clone(),
             comments: self.comments.clone(),
             enums: self.enums.clone(),
+            access: self.access.clone(),
+            members: self.members.clone(),
             ..Catalog::of(tables)
         }
     }

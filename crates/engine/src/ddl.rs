@@ -25,6 +25,7 @@ use std::sync::Arc;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId};
 
+mod access;
 mod alter;
 mod analyze;
 mod comments;
@@ -121,6 +122,7 @@ impl Txn {
         if table.temporary.is_some() {
             self.delete_definitions(TEMPORARY_TABLES, 0, table.oid).await?;
         }
+        self.delete_access(table.oid).await?;
         for index in &table.indexes {
             self.object_dropped(index.oid).await?;
         }

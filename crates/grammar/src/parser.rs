@@ -15,6 +15,7 @@ mod change;
 mod enums;
 mod expr;
 mod from;
+mod grant;
 mod names;
 mod object;
 mod prepared;

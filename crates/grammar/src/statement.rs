@@ -10,6 +10,7 @@
 
 mod change;
 mod expr;
+mod grant;
 mod query;
 mod session;
 mod table;
@@ -22,6 +23,7 @@ pub use expr::{
     Argument, Call, Exclude, Expr, ExprKind, Frame, FrameBound, Literal, Match, Members, NullsOrder, Operator, Over,
     Quantifier, Sort, SpecialFunction, Subscript, Test, TypeName, Units, When, Window, Written,
 };
+pub use grant::{Grant, GrantRole, Granted, Grantee, Privilege};
 pub use query::{
     Alias, Body, ColumnDefinition, Cte, Distinct, FromItem, Group, GroupBy, Item, JoinKind, JoinOn, LockStrength,
     LockWait, Locking, NamedWindow, Query, Select, SetOperator, TableFunction, With,
@@ -69,6 +71,10 @@ pub enum Statement {
     Owner(Owner),
     Drop(Drop),
     Comment(Comment),
+    /// GRANT or REVOKE of privileges.
+    Grant(Box<Grant>),
+    /// GRANT or REVOKE of roles.
+    GrantRole(Box<GrantRole>),
     Truncate(Truncate),
     Lock(LockTables),
     Vacuum(Maintain),

@@ -9,6 +9,7 @@ use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 use std::sync::Arc;
+use terrace_engine::catalog::access::{Grant, PUBLIC, Rights, Securable, THE_DATABASE};
 use terrace_engine::{Catalog, EngineError, Role};
 use terrace_sql::SERVER_VERSION;
 use terrace_sql::pgcatalog::DATABASE;
@@ -159,11 +160,24 @@ impl Startup {
     /// The role that the client is, once it is believed.
     fn role(&self, catalog: &Catalog) -> Result<Role, Failure> {
         match catalog.role(&self.user) {
-            Some(role) if role.login => Ok(role),
+            Some(role) if role.login && may_connect(catalog, &role) => Ok(role),
+            Some(role) if role.login => {
+                let error = EngineError::new("42501", format!("permission denied for database \"{DATABASE}\""));
+                Err(Failure::Fatal(error.with_detail("User does not have CONNECT privilege.")))
+            }
             Some(_) => Err(fatal("28000", format!("role \"{}\" is not permitted to log in", self.user))),
             None => Err(fatal("28000", format!("role \"{}\" does not exist", self.user))),
         }
     }
+}
+
+/// Whether a role has the privilege CONNECT on the database.
+fn may_connect(catalog: &Catalog, role: &Role) -> bool {
+    let has = catalog.with_memberships(role.oid, true);
+    let granted = |grant: &Grant| {
+        grant.rights.covers(Rights::CONNECT) && (grant.grantee == PUBLIC || has.contains(&grant.grantee))
+    };
+    role.superuser || catalog.acl(THE_DATABASE, Securable::Database).iter().any(granted)
 }
 
 /// Settings as PostgreSQL's command line states them: `-c name=value` or `--name=value`; a backslash before what is to

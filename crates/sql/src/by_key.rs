@@ -2,20 +2,24 @@
 //! VALUES, UPDATE and DELETE of one row. A transactional client sends hardly anything else, and planning such a
 //! statement costs many times what running it does.
 //!
-//! 1. A statement is recognised once (`recognise`), for one version of the catalogue and one time zone. In another one
-//!    it is recognised again, or it is planned.
+//! 1. A statement is recognised once (`recognise`), for one version of the catalogue, one role and one time zone. For
+//!    another one it is recognised again, or it is planned.
 //! 2. The answer is the one that planning would give, in values, types, names and errors. A statement for which this is
 //!    not certain is not recognised.
 //! 3. An answer is one batch. A range that turns out to be long is left to the planner.
 //! 4. `now()` is a value of the transaction, never of the recognised statement.
+use crate::access::Actor;
 use crate::error::from_arrow;
 use crate::functions::arithmetic::float_result;
 use crate::values::{ColumnBuilder, assign_datum, check_not_null};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::types::Zone;
-use terrace_engine::{DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome};
+use terrace_engine::{
+    Catalog, DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome,
+};
 use terrace_env::yield_now;
 
 mod range;
@@ -93,6 +97,8 @@ pub(crate) struct ByKey {
     pub(crate) version: u64,
     /// The time zone in which its constants were read.
     pub(crate) zone: Zone,
+    /// The role that may do it with that version of the catalogue.
+    pub(crate) role: Arc<str>,
     /// Whether it asks for the transaction's time.
     pub(crate) uses_now: bool,
     table: Arc<Table>,
@@ -186,8 +192,20 @@ type Found = (terrace_storage::Rid, RowBuf, terrace_engine::Version);
 
 impl ByKey {
     /// Whether it still is what its text says.
-    pub(crate) fn means(&self, version: u64) -> bool {
-        self.version == version && self.zone == Zone::current()
+    pub(crate) fn means(&self, version: u64, acting: &str) -> bool {
+        self.version == version && self.zone == Zone::current() && *self.role == *acting
+    }
+
+    /// The same, for a role that may do it. Where it may not, planning says why.
+    pub(crate) fn permitted(self, role: &Arc<str>, catalog: &Catalog) -> Option<ByKey> {
+        let rights = match self.action {
+            Action::Select { .. } | Action::Range(_) => Rights::SELECT,
+            Action::Update { .. } => Rights::SELECT | Rights::UPDATE,
+            Action::Delete { .. } => Rights::SELECT | Rights::DELETE,
+            Action::Insert { .. } => Rights::INSERT,
+        };
+        Actor::named(role, catalog).permit(catalog, &self.table, rights).ok()?;
+        Some(ByKey { role: role.clone(), ..self })
     }
 
     pub(crate) fn table(&self) -> &Table {

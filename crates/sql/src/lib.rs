@@ -12,6 +12,7 @@
 //! by_key        statements on a row by its key, which pass the planner by
 //! plan          from a tree to DataFusion's plan; our rules; scans
 //! pgcatalog     pg_catalog, information_schema and the views of terrace
+//! access        who acts, and what that role may do
 //! functions     the functions, operators and casts that queries call
 //! observe       what goes on, counted and shown
 //! parse         from text to trees
@@ -20,6 +21,7 @@
 //! values, ...   leaves: values, casts, errors, memory, cancelling, settings
 //! ```
 
+mod access;
 mod by_key;
 mod cancel;
 mod cast;

@@ -133,7 +133,7 @@ impl Session {
             cell: Arc::new(tokio::sync::Mutex::new(slot)),
             block: Mutex::new(Block::None),
             activity,
-            settings: Arc::new(Mutex::new(Settings::new())),
+            settings: Arc::new(Mutex::new(Settings::of_login(user))),
             voice: Arc::new(Voice::new(&database.hub, pid)),
         };
         let settings = shared.settings.clone();
@@ -350,7 +350,12 @@ impl Session {
             let catalog = self.catalog().await;
             let mut known = types.to_vec();
             by_key = match self.by_key {
-                true => by_key::recognise(tree.statement(), &catalog, &mut known).map(Arc::new),
+                true => {
+                    let found = by_key::recognise(tree.statement(), &catalog, &mut known);
+                    found
+                        .and_then(|found| found.permitted(&self.shared.settings.lock().acting(), &catalog))
+                        .map(Arc::new)
+                }
                 false => None,
             };
             depth = tree.depth()?;
@@ -637,9 +642,11 @@ impl Session {
             txn.begin_statement();
             let catalog = txn.catalog();
             let Some(tree) = &prepared.statement else { return Ok(None) };
-            if by_key.version != catalog.version() || by_key.zone != tree.zone() {
+            let acting = self.shared.settings.lock().acting();
+            if by_key.version != catalog.version() || by_key.zone != tree.zone() || by_key.role != acting {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
                 let again = tree.zone().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
+                let again = again.and_then(|again| again.permitted(&acting, &catalog));
                 let again = again.filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 by_key = Arc::new(again);

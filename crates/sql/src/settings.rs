@@ -51,6 +51,9 @@ pub(crate) struct Settings {
     synchronous_commit: bool,
     read_only: bool,
     deferrable: bool,
+    /// Who has logged in, and the current role.
+    login: Arc<str>,
+    acting: Arc<str>,
 }
 
 /// What a client is told of whenever it changes: name as SHOW writes it, and value.
@@ -91,9 +94,12 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("max_identifier_length", "63"),
     ("password_encryption", "scram-sha-256"),
     ("quote_all_identifiers", "off"),
+    ("role", "none"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
+    // Empty: who has logged in.
+    ("session_authorization", ""),
     ("server_version", crate::settings::SERVER_VERSION),
     ("session_replication_role", "origin"),
     ("standard_conforming_strings", "on"),
@@ -117,6 +123,9 @@ const DEFAULTS: &[(&str, &str)] = &[
 fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEFAULTS.iter().copied().chain(harmless::all())
 }
+
+/// Settings that say who acts: SET ROLE and SET SESSION AUTHORIZATION alone change them, and RESET ALL does not.
+const OF_ROLES: [&str; 2] = ["role", "session_authorization"];
 
 /// Whether a setting is one of the open transaction.
 fn of_transaction(key: &str) -> bool {
@@ -143,7 +152,43 @@ impl Settings {
             synchronous_commit: true,
             read_only: false,
             deferrable: false,
+            login: "".into(),
+            acting: "".into(),
         }
+    }
+
+    /// Of the session of a role.
+    pub(crate) fn of_login(role: &str) -> Settings {
+        Settings { login: role.into(), acting: role.into(), ..Settings::new() }
+    }
+
+    /// Who has logged in.
+    pub(crate) fn login(&self) -> &Arc<str> {
+        &self.login
+    }
+
+    /// `session_user`.
+    pub(crate) fn session_user(&self) -> &str {
+        match self.state.now["session_authorization"].as_str() {
+            "" => &self.login,
+            other => other,
+        }
+    }
+
+    /// The current role.
+    pub(crate) fn acting(&self) -> Arc<str> {
+        self.acting.clone()
+    }
+
+    /// SET ROLE, where the caller has seen that it may be; `None`: back to the session's.
+    pub(crate) fn set_role(&mut self, role: Option<&str>, local: bool) {
+        self.store(Cow::Borrowed("role"), role.unwrap_or("none").to_owned(), local);
+    }
+
+    /// SET SESSION AUTHORIZATION, likewise; `None`: back to who has logged in.
+    pub(crate) fn set_session_user(&mut self, role: Option<&str>, local: bool) {
+        self.store(Cow::Borrowed("session_authorization"), role.unwrap_or_default().to_owned(), local);
+        self.set_role(None, local);
     }
 
     pub(crate) fn timeouts(&self) -> Timeouts {
@@ -195,6 +240,14 @@ impl Settings {
         if self.reported.iter().any(|(name, value)| **value != *self.state.now[*name]) {
             self.reported =
                 Arc::new(Reported::clone(&self.reported).map(|(name, _)| (name, self.state.now[name].as_str().into())));
+        }
+        let acting = match self.state.now["role"].as_str() {
+            "none" => self.session_user(),
+            role => role,
+        };
+        if *acting != *self.acting {
+            let acting: Arc<str> = acting.into();
+            self.acting = acting;
         }
         self.zone = Zone::named(&self.state.now["TimeZone"]).expect("stored as a zone is shown");
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
@@ -303,7 +356,7 @@ impl Settings {
 
     /// All but the client's own, as PostgreSQL lists them.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        let listed = self.state.now.keys().filter(|name| !name.contains('.'));
+        let listed = self.state.now.keys().filter(|name| !name.contains('.') && !OF_ROLES.contains(&&***name));
         listed.map(|name| (&**name, Self::shown(&self.state.now, name)))
     }
 
@@ -316,7 +369,11 @@ impl Settings {
 
     pub(crate) fn reset_all(&mut self) {
         self.before.get_or_insert_with(|| self.state.clone());
-        self.restore(State { now: self.initial.clone(), kept: self.initial.clone() });
+        let mut values = Values::clone(&self.initial);
+        for name in OF_ROLES {
+            Arc::make_mut(&mut values).insert(Cow::Borrowed(name), self.state.now[name].clone());
+        }
+        self.restore(State { now: values.clone(), kept: values });
     }
 
     /// Name, and the value in force, after RESET, and without anybody's asking.
@@ -325,7 +382,7 @@ impl Settings {
             let (now, initial) = (Self::shown(&self.state.now, name), Self::shown(&self.initial, name));
             (name, now, initial, if boot.is_empty() && of_transaction(name) { "off" } else { boot })
         };
-        known().map(one)
+        known().filter(|(name, _)| !OF_ROLES.contains(name)).map(one)
     }
 
     pub(crate) fn default_isolation(&self) -> Isolation {

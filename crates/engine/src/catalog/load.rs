@@ -1,9 +1,9 @@
 //! Reading the catalogue from the system tables.
 use super::comments::{self, Comments};
 use super::enums::{self, Enums};
-use super::foreign::{self, ForeignKey};
+use super::foreign;
 use super::views::{self, ViewUse};
-use super::{Catalog, Check, ColumnDef, Index, Table, roles, system, temporary};
+use super::{Catalog, ColumnDef, Table, access, roles, system, temporary};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
@@ -58,10 +58,20 @@ type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(
-    [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, enum_rows, temporaries]: [
-        Rows;
-        system::ALL.len()
-    ],
+    [
+        tables,
+        column_rows,
+        index_rows,
+        check_rows,
+        key_rows,
+        view_rows,
+        use_rows,
+        comments,
+        enum_rows,
+        temporaries,
+        access_rows,
+        member_rows,
+    ]: [Rows; system::ALL.len()],
     whole: bool,
 ) -> Result<Catalog> {
     let enums = assemble_enums(enum_rows)?;
@@ -70,18 +80,11 @@ fn assemble(
         let (table, position, column) = system::read_column(&row, &enums, whole)?;
         columns.entry(table).or_default().insert(position, column);
     }
-    let mut indexes = assemble_indexes(index_rows)?;
-    let mut checks: BTreeMap<ObjectId, Vec<Check>> = BTreeMap::new();
-    for row in check_rows {
-        if let Some((table, check)) = system::read_check(&row)? {
-            checks.entry(table).or_default().push(check);
-        }
-    }
-    let mut foreign_keys: BTreeMap<ObjectId, Vec<Arc<ForeignKey>>> = BTreeMap::new();
-    for row in key_rows {
-        let key = foreign::read(&row)?;
-        foreign_keys.entry(key.table).or_default().push(Arc::new(key));
-    }
+    let index = |row: &Vec<Datum>| system::read_index(row).map(|index| (index.table, Arc::new(index)));
+    let mut indexes = grouped(index_rows.iter().map(index))?;
+    let mut checks = grouped(check_rows.iter().filter_map(|row| system::read_check(row).transpose()))?;
+    let key = |row: &Vec<Datum>| foreign::read(row).map(|key| (key.table, Arc::new(key)));
+    let mut foreign_keys = grouped(key_rows.iter().map(key))?;
     let temporary = temporaries.iter().map(|row| temporary::read(row)).collect::<Result<BTreeMap<_, _>>>()?;
     let mut out: BTreeMap<ObjectId, Arc<Table>> = BTreeMap::new();
     for row in tables {
@@ -110,19 +113,36 @@ fn assemble(
         ));
     }
     let catalog = Catalog::of(out.into_values());
-    for key in catalog.tables().flat_map(|table| &table.foreign_keys).filter(|_| whole) {
+    if whole {
+        refuse_lost_keys(&catalog)?;
+    }
+    let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
+    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums);
+    let catalog = assemble_access(catalog, &access_rows, &member_rows)?;
+    if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
+        return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
+    }
+    Ok(catalog)
+}
+
+fn assemble_access(catalog: Catalog, access: &Rows, members: &Rows) -> Result<Catalog> {
+    if access.is_empty() && members.is_empty() {
+        return Ok(catalog);
+    }
+    let access = access.iter().map(|row| access::read(row)).collect::<Result<_>>()?;
+    let members = members.iter().map(|row| access::read_member(row)).collect::<Result<_>>()?;
+    Ok(catalog.with_access(access, members))
+}
+
+fn refuse_lost_keys(catalog: &Catalog) -> Result<()> {
+    for key in catalog.tables().flat_map(|table| &table.foreign_keys) {
         let referenced = catalog.table_by_oid(key.referenced);
         if !referenced.is_some_and(|table| table.index(key.index).is_some_and(|index| index.unique)) {
             let message = format!("the catalogue lacks the key that foreign key \"{}\" refers to", key.name);
             return Err(EngineError::damaged(message));
         }
     }
-    let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
-    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums);
-    if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
-        return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
-    }
-    Ok(catalog)
+    Ok(())
 }
 
 fn assemble_enums(rows: Rows) -> Result<Enums> {
@@ -134,14 +154,14 @@ fn assemble_enums(rows: Rows) -> Result<Enums> {
     Ok(enums)
 }
 
-/// By table.
-fn assemble_indexes(rows: Rows) -> Result<BTreeMap<ObjectId, Vec<Arc<Index>>>> {
-    let mut indexes: BTreeMap<ObjectId, Vec<Arc<Index>>> = BTreeMap::new();
-    for row in rows {
-        let index = system::read_index(&row)?;
-        indexes.entry(index.table).or_default().push(Arc::new(index));
+/// What belongs to tables, by table.
+fn grouped<T>(items: impl Iterator<Item = Result<(ObjectId, T)>>) -> Result<BTreeMap<ObjectId, Vec<T>>> {
+    let mut all: BTreeMap<ObjectId, Vec<T>> = BTreeMap::new();
+    for item in items {
+        let (table, item) = item?;
+        all.entry(table).or_default().push(item);
     }
-    Ok(indexes)
+    Ok(all)
 }
 
 /// Puts views together from their rows and from their columns, which are taken.

@@ -6,15 +6,17 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, and temporary tables: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, and privileges: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
 //! | 9 enums | see [`super::enums`] |
 //! | 10 temporary_tables | see [`super::temporary`] |
+//! | 11 access, 12 members | see [`super::access`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
+use super::access::{self, ACCESS, MEMBERS};
 use super::comments::{self, COMMENTS};
 use super::enums::{self, ENUMS, Enums};
 use super::extras;
@@ -32,8 +34,20 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables and views.
-pub(crate) const ALL: [ObjectId; 10] =
-    [TABLES, COLUMNS, INDEXES, CHECKS, FOREIGN_KEYS, VIEWS, VIEW_USES, COMMENTS, ENUMS, TEMPORARY_TABLES];
+pub(crate) const ALL: [ObjectId; 12] = [
+    TABLES,
+    COLUMNS,
+    INDEXES,
+    CHECKS,
+    FOREIGN_KEYS,
+    VIEWS,
+    VIEW_USES,
+    COMMENTS,
+    ENUMS,
+    TEMPORARY_TABLES,
+    ACCESS,
+    MEMBERS,
+];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
 
@@ -87,6 +101,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
         COMMENTS => return Some(comments::table()),
         ENUMS => return Some(enums::table()),
         TEMPORARY_TABLES => return Some(temporary::table()),
+        ACCESS | MEMBERS => return Some(access::table(oid)),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -175,7 +190,8 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 
 /// `None`: it is one of the rows that keep older programs away.
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
-    let notes = [foreign_keys_row(), views_row(), comments_row(), enums_row(), temporary::note_row()];
+    let notes =
+        [foreign_keys_row(), views_row(), comments_row(), enums_row(), temporary::note_row(), access::note_row()];
     match row {
         note if notes.iter().any(|known| note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {

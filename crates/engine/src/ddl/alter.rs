@@ -97,7 +97,9 @@ impl Txn {
         new.foreign_keys = old.foreign_keys.iter().map(|key| Arc::new(moved(key, old, &new))).collect();
         self.drop_everything(old).await?;
         self.insert_definitions(&new).await?;
+        let before = catalog;
         let catalog = self.refer_to_new(catalog, old, &new).await?;
+        let catalog = self.move_access(catalog, before, (old.oid, new.oid)).await?;
         let catalog = self.move_comments(catalog, old, &new).await?;
         Ok(self.publish(&catalog, new))
     }

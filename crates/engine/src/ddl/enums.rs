@@ -8,6 +8,7 @@ use crate::txn::Txn;
 use crate::types::enums::{EnumDef, Place};
 use crate::types::{DataType, Datum, EnumType};
 use std::sync::Arc;
+use terrace_storage::ObjectId;
 
 #[cfg(test)]
 mod tests;
@@ -78,7 +79,9 @@ impl Txn {
         }
         let oid = Datum::Int8(of.def().oid.into());
         self.change_definitions(ENUMS, |r| r[0] == oid, |_| None).await?;
-        self.set_catalog(Arc::new(catalog.without_enum(name)));
+        let oid = ObjectId(of.def().oid);
+        self.delete_access(oid).await?;
+        self.set_catalog(Arc::new(catalog.without_enum(name).with_access_to(oid, None)));
         Ok(())
     }
 }

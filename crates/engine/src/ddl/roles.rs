@@ -3,6 +3,7 @@ use crate::catalog::roles::{FIRST_ROLE, ROLES, Role, role_row, table};
 use crate::catalog::truncate_name;
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
+use crate::types::Datum;
 use std::sync::Arc;
 use terrace_storage::ObjectId;
 
@@ -37,7 +38,7 @@ impl Txn {
         self.put_role(role).await
     }
 
-    /// 42704 where there is no such role, 2BP01 for the first one.
+    /// 42704 where there is no such role, 2BP01 for the first one. The caller sees to it that nothing depends on it.
     pub async fn drop_role(&mut self, name: &str) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
@@ -46,13 +47,19 @@ impl Txn {
             let message = format!("cannot drop role {name} because it is required by the database system");
             return Err(EngineError::new("2BP01", message));
         }
+        self.delete_members(|m| m.role == role.oid || m.member == role.oid).await?;
         self.delete_definitions(ROLES, 0, ObjectId(role.oid)).await?;
+        let catalog = self.catalog();
         self.set_catalog(Arc::new(catalog.without_role(name)));
         Ok(())
     }
 
     async fn put_role(&mut self, role: Role) -> Result<()> {
-        self.insert(table(), &role_row(&role)).await?;
+        let row = role_row(&role);
+        if !row.last().is_some_and(Datum::is_null) {
+            self.note_privileges().await?;
+        }
+        self.insert(table(), &row).await?;
         let catalog = self.catalog().with_role(role);
         self.set_catalog(Arc::new(catalog));
         Ok(())

@@ -56,7 +56,8 @@ impl Txn {
         }
         let catalog = self.catalog();
         let kept = catalog.tables().filter(|table| !is_doomed(table.oid)).cloned().collect();
-        self.set_catalog(Arc::new(catalog.with_tables(kept)));
+        let catalog = doomed.iter().fold(catalog.with_tables(kept), |all, table| all.with_access_to(table.oid, None));
+        self.set_catalog(Arc::new(catalog));
         Ok(())
     }
 

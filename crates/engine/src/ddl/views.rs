@@ -63,7 +63,8 @@ impl Txn {
         let oid = catalog.view(&full_name).ok_or_else(gone)?.oid;
         refuse_read(&catalog, &full_name, None, &format!("view {name}"))?;
         self.delete_view(oid).await?;
-        self.set_catalog(Arc::new(catalog.without_view(name)));
+        self.delete_access(oid).await?;
+        self.set_catalog(Arc::new(catalog.without_view(name).with_access_to(oid, None)));
         Ok(())
     }
 

@@ -58,10 +58,7 @@ impl Parser<'_> {
             K::Comment => self.comment(at),
             K::Lock => self.lock_tables(at),
             K::Checkpoint => Ok(Statement::Checkpoint(at)),
-            K::Grant | K::Revoke => {
-                let hint = "Every role may use all tables.";
-                self.refuse_rest(at, &keyword.text().to_ascii_uppercase(), Some(hint))
-            }
+            K::Grant | K::Revoke => self.grant(at, keyword == K::Revoke),
             _ => self.refuse_rest(at, &keyword.text().to_ascii_uppercase(), None),
         }
     }
@@ -159,6 +156,10 @@ impl Parser<'_> {
                 self.alter_own_type(at)
             }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "ALTER USER MAPPING", None),
+            (K::Group, _) => {
+                self.advance();
+                self.alter_group(at)
+            }
             (K::Role | K::User, _) => {
                 self.advance();
                 match self.role(at, false, true)? {

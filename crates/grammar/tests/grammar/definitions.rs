@@ -2,8 +2,8 @@
 
 use crate::shown::{shown, statement};
 use terrace_grammar::statement::{
-    AlterAction, ColumnConstraintKind as Of, LikeOption, ObjectKind, OnCommit, ReferenceAction, RenamedPart,
-    RoleOptionKind, SequenceOptionKind, Statement, TableConstraintKind,
+    AlterAction, ColumnConstraintKind as Of, Granted, Grantee, LikeOption, ObjectKind, OnCommit, ReferenceAction,
+    RenamedPart, RoleOptionKind, SequenceOptionKind, Statement, TableConstraintKind,
 };
 
 #[test]
@@ -173,6 +173,39 @@ fn temporary_tables_and_sequences() {
 }
 
 #[test]
+fn privileges_and_roles_are_granted_and_revoked() {
+    let Statement::Grant(grant) = statement(
+        "GRANT SELECT, update (a, b), \"Odd\" ON TABLE s.t, u \
+         TO PUBLIC, GROUP r, CURRENT_USER WITH GRANT OPTION GRANTED BY x",
+    ) else {
+        panic!()
+    };
+    let names: Vec<_> =
+        grant.privileges.iter().map(|p| (p.name.as_ref().unwrap().name.as_str(), p.columns.len())).collect();
+    assert_eq!(names, [("select", 0), ("update", 2), ("Odd", 0)]);
+    assert!(matches!(&grant.on, Granted::Tables(names) if names.len() == 2) && grant.option && !grant.revoke);
+    assert!(matches!(grant.grantees.as_slice(), [Grantee::Public, Grantee::Role(r), Grantee::Role(c)]
+        if r.name == "r" && c.name == "current_user"));
+    assert_eq!(grant.granted_by.unwrap().name, "x");
+    let Statement::Grant(revoke) =
+        statement("REVOKE GRANT OPTION FOR ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA public FROM r CASCADE")
+    else {
+        panic!()
+    };
+    assert!(revoke.revoke && revoke.option && revoke.cascade && revoke.privileges[0].name.is_none());
+    assert!(matches!(revoke.on, Granted::AllIn { sequences: true, .. }));
+    for (sql, revoke, option) in [
+        ("GRANT a, b TO c WITH ADMIN OPTION", false, true),
+        ("REVOKE ADMIN OPTION FOR a FROM c, d", true, true),
+        ("ALTER GROUP a ADD USER c", false, false),
+        ("ALTER GROUP a DROP USER c", true, false),
+    ] {
+        let Statement::GrantRole(grant) = statement(sql) else { panic!("{sql}") };
+        assert_eq!((grant.revoke, grant.option), (revoke, option), "{sql}");
+    }
+}
+
+#[test]
 fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
         ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "an option of a view"),
@@ -192,7 +225,8 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("ALTER TABLE t ENABLE TRIGGER ALL", "this form of ALTER TABLE"),
         ("ALTER DATABASE d SET a = 1", "ALTER DATABASE"),
         ("DROP FUNCTION f(int)", "DROP FUNCTION"),
-        ("GRANT SELECT ON t TO u", "GRANT"),
+        ("GRANT EXECUTE ON FUNCTION f(int) TO u", "GRANT ON FUNCTION"),
+        ("ALTER GROUP g RENAME TO h", "this form of ALTER GROUP"),
         ("COMMENT ON ROLE r IS 'x'", "COMMENT ON ROLE"),
         ("COMMENT ON FUNCTION f(int) IS 'x'", "COMMENT ON FUNCTION"),
         ("DO $$BEGIN; END$$", "DO"),

@@ -60,10 +60,10 @@ async fn passwords_are_asked_for() {
         ("DROP ROLE terrace", "55006"),
         ("ALTER ROLE terrace NOLOGIN", "0A000"),
         ("CREATE ROLE pg_x", "42939"),
-        ("CREATE ROLE y CREATEDB", "0A000"),
-        ("CREATE ROLE y IN ROLE ann", "0A000"),
-        ("GRANT SELECT ON t TO ann", "0A000"),
-        ("REVOKE ALL ON t FROM ann", "0A000"),
+        ("CREATE ROLE y CONNECTION LIMIT 3", "0A000"),
+        ("CREATE ROLE y IN ROLE nobody", "42704"),
+        ("GRANT SELECT ON t TO ann", "42P01"),
+        ("REVOKE ann FROM nobody", "42704"),
         ("CREATE ROLE y PASSWORD 'md5d41d8cd98f00b204e9800998ecf8427e'", "0A000"),
     ] {
         assert_eq!(state(admin.batch_execute(sql).await), expected, "{sql}");

@@ -96,7 +96,8 @@ fn by_key(statement: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<B
         _ => None,
     }?;
     seen.types.iter().all(Option::is_some).then_some(())?;
-    Some(ByKey { version: catalog.version(), zone: Zone::current(), uses_now: seen.now, table, action })
+    let (version, zone) = (catalog.version(), Zone::current());
+    Some(ByKey { version, zone, role: Arc::default(), uses_now: seen.now, table, action })
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {

@@ -1,6 +1,7 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
 mod classes;
 pub(crate) mod indexes;
+pub(crate) mod privileges;
 mod qualified;
 mod quoting;
 
@@ -24,6 +25,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use md5::{Digest, Md5};
+use privileges::{About, has_privilege};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use terrace_engine::{Catalog, EngineError, Index, Table};
@@ -130,15 +132,16 @@ fn about_sessions() -> Vec<Entry> {
         }),
         ("current_schemas", list_of(Utf8), |c| Ok(classes::current_schemas(c))),
         ("current_setting", Utf8, |c| c.texts(current_setting)),
-        ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
-        ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.user.clone())))),
+        ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.acting())))),
+        ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.session_user())))),
         ("getdatabaseencoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
-        ("has_any_column_privilege", Boolean, |c| Ok(c.all_true())),
-        ("has_column_privilege", Boolean, |c| Ok(c.all_true())),
-        ("has_database_privilege", Boolean, |c| Ok(c.all_true())),
-        ("has_schema_privilege", Boolean, |c| Ok(c.all_true())),
-        ("has_sequence_privilege", Boolean, |c| Ok(c.all_true())),
-        ("has_table_privilege", Boolean, |c| Ok(c.all_true())),
+        ("has_any_column_privilege", Boolean, |c| has_privilege(c, About::Table)),
+        ("has_column_privilege", Boolean, |c| has_privilege(c, About::Column)),
+        ("has_database_privilege", Boolean, |c| has_privilege(c, About::Database)),
+        ("has_schema_privilege", Boolean, |c| has_privilege(c, About::Schema)),
+        ("has_sequence_privilege", Boolean, |c| has_privilege(c, About::Sequence)),
+        ("has_table_privilege", Boolean, |c| has_privilege(c, About::Table)),
+        ("pg_has_role", Boolean, privileges::has_role),
         ("pg_backend_pid", Int32, |c| Ok(Arc::new(Int32Array::from(vec![c.info.backend_pid; c.rows])))),
         ("pg_blocking_pids", list_of(Int32), |c| pid_lists(c, live::blocking_pids)),
         ("pg_safe_snapshot_blocking_pids", list_of(Int32), |c| pid_lists(c, live::safe_snapshot_blocking_pids)),
@@ -166,7 +169,7 @@ fn about_sessions() -> Vec<Entry> {
             Ok(Arc::new(times.with_timezone(crate::values::UTC)))
         }),
         ("pg_reload_conf", Boolean, |c| {
-            if !c.catalog.role(&c.info.user).is_some_and(|role| role.superuser) {
+            if !c.info.actor(c.catalog).is_superuser() {
                 let error = terrace_engine::EngineError::new("42501", "permission denied for function pg_reload_conf");
                 return Err(crate::error::tunnel(error));
             }

@@ -42,7 +42,7 @@ pub(crate) enum V {
     O(u32),
     T(String),
     Shorts(Vec<i16>),
-    Texts(Vec<&'static str>),
+    Texts(Vec<String>),
 }
 
 impl From<&str> for V {

@@ -1,22 +1,27 @@
 //! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
 //! the rows of all sequences in their place.
+use crate::access::Actor;
 use crate::pgcatalog::schema_of_table;
 use crate::values::is_sequence;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Catalog, Table};
 
 /// A serial column's: all others are bigint.
 const INTEGER_MAX: i32 = i32::MAX;
 
 /// The query that stands for a relation of that name.
-pub(crate) fn text_of(relation: &str, catalog: &Catalog) -> Option<String> {
+pub(crate) fn text_of(relation: &str, catalog: &Catalog, actor: &Actor) -> Option<String> {
     match relation {
         "pg_sequence" => Some(all(catalog, sequence_row)),
-        "pg_sequences" => Some(all(catalog, sequences_row)),
+        "pg_sequences" => Some(all(catalog, |table| {
+            let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
+            sequences_row(table, &catalog.owner_name(table.oid), reads)
+        })),
         _ => None,
     }
 }
 
-fn all(catalog: &Catalog, row: fn(&Table) -> String) -> String {
+fn all(catalog: &Catalog, row: impl Fn(&Table) -> String) -> String {
     let rows: Vec<String> =
         catalog.tables().filter(|t| is_sequence(t) && is_seen(t, catalog)).map(|t| row(t)).collect();
     match rows.is_empty() {
@@ -62,15 +67,16 @@ fn sequence_row(table: &Table) -> String {
     )
 }
 
-fn sequences_row(table: &Table) -> String {
+/// `reads`: the current role may know what the sequence has given.
+fn sequences_row(table: &Table, owner: &str, reads: bool) -> String {
     format!(
-        "SELECT '{}' AS schemaname, {} AS sequencename, '{}' AS sequenceowner, \
+        "SELECT '{}' AS schemaname, {} AS sequencename, {} AS sequenceowner, \
          CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, \
-         max_value, increment_by, cycle, 1::bigint AS cache_size, CASE WHEN is_called THEN last_value END AS \
-         last_value FROM {}",
+         max_value, increment_by, cycle, 1::bigint AS cache_size, \
+         CASE WHEN is_called AND {reads} THEN last_value END AS last_value FROM {}",
         schema_of_table(table),
         quoted(&table.name, '\''),
-        crate::pgcatalog::ROLE,
+        quoted(owner, '\''),
         source(table)
     )
 }

@@ -10,8 +10,7 @@ use tokio::sync::oneshot;
 
 impl Session {
     pub(crate) async fn alter_system(&self, alter: &AlterSystem) -> Result<Outcome> {
-        let role = self.database.engine.catalog().role(&self.info.user);
-        if !role.is_some_and(|role| role.superuser) {
+        if !self.info.actor(&self.database.engine.catalog()).is_superuser() {
             return Err(EngineError::new("42501", "permission denied to change settings of the server")
                 .with_hint("Only superusers may use ALTER SYSTEM."));
         }

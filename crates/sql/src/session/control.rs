@@ -1,5 +1,6 @@
 //! Statements about the session itself: BEGIN, COMMIT and ROLLBACK; SET, RESET and SHOW. Others of the kind are passed
 //! on from here.
+use crate::access::Actor;
 use crate::cancel::CancelToken;
 use crate::error::unsupported;
 use crate::functions::interval;
@@ -35,7 +36,7 @@ impl Session {
             Command::Transaction(transaction) => self.transaction_command(transaction).await,
             Command::SetTransaction(set) => Box::pin(self.set_transaction(set)).await,
             Command::SetConstraints(set) => token.run(Box::pin(self.set_constraints(set))).await,
-            Command::Set(set) => self.set_statement(set),
+            Command::Set(set) => Box::pin(self.set_statement(set)).await,
             Command::Reset(reset) => self.reset(reset),
             Command::Show(show) => {
                 let (schema, batch) = self.show(show)?;
@@ -172,15 +173,44 @@ impl Session {
         Ok(Outcome::Command { tag: tag.into(), notices })
     }
 
-    fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
-        let name = set.name.name.as_str();
-        match name {
-            "role" => return Err(unsupported("SET ROLE")),
-            "session_authorization" => return Err(unsupported("SET SESSION AUTHORIZATION")),
-            _ => {}
+    /// SET ROLE and SET SESSION AUTHORIZATION; `None`: DEFAULT. 42704, 42501
+    async fn act_as(&mut self, what: &str, name: Option<&str>, local: bool) -> Result<()> {
+        let catalog = self.catalog().await;
+        let mut settings = self.shared.settings.lock();
+        let found = |name: &str| {
+            let missing = || EngineError::new("22023", format!("role \"{name}\" does not exist"));
+            catalog.role(name).ok_or_else(missing)
+        };
+        match (what, name) {
+            ("role", None | Some("none")) => settings.set_role(None, local),
+            ("role", Some(name)) => {
+                let role = found(name)?;
+                let session = Actor::named(settings.session_user(), &catalog);
+                if !session.is_superuser() && !catalog.with_memberships(session.oid(), false).contains(&role.oid) {
+                    return Err(EngineError::new("42501", format!("permission denied to set role \"{name}\"")));
+                }
+                settings.set_role(Some(name), local);
+            }
+            (_, None) => settings.set_session_user(None, local),
+            (_, Some(name)) => {
+                found(name)?;
+                if *name != **settings.login() && !Actor::named(settings.login(), &catalog).is_superuser() {
+                    return Err(EngineError::new("42501", "permission denied to set session authorization"));
+                }
+                settings.set_session_user(Some(name), local);
+            }
         }
+        Ok(())
+    }
+
+    async fn set_statement(&mut self, set: &Set) -> Result<Outcome> {
+        let name = set.name.name.as_str();
         let outside = set.local && self.shared.block() == Block::None;
         match &set.value {
+            value if matches!(name, "role" | "session_authorization") => {
+                let value = value.as_ref().and_then(|values| values.first()).map(setting_value).transpose()?;
+                self.act_as(name, value.as_deref(), set.local).await?;
+            }
             None => self.shared.settings.lock().reset(name, set.local)?,
             Some(values) => {
                 if values.len() > 1 && !takes_list(name) {
@@ -198,6 +228,10 @@ impl Session {
     fn reset(&mut self, reset: &OfSetting) -> Result<Outcome> {
         match &reset.name {
             None => self.shared.settings.lock().reset_all(),
+            Some(name) if name.name == "role" => self.shared.settings.lock().set_role(None, false),
+            Some(name) if name.name == "session_authorization" => {
+                self.shared.settings.lock().set_session_user(None, false);
+            }
             Some(name) => self.shared.settings.lock().reset(&name.name, false)?,
         }
         self.tell_application()?;
@@ -295,7 +329,7 @@ impl Session {
                 let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
                 Ok(one("transaction_isolation", isolation_name(isolation).into()))
             }
-            "session_authorization" => Ok(one("session_authorization", self.info.user.clone())),
+            "session_authorization" => Ok(one("session_authorization", self.info.session_user())),
             name => {
                 let (shown, value) = self.shared.settings.lock().show(name)?;
                 Ok(one(&shown, value))

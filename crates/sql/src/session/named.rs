@@ -163,6 +163,7 @@ impl Session {
                 self.forget_plans();
                 self.shared.cell.lock().await.given = Default::default();
                 self.shared.settings.lock().reset_all();
+                self.shared.settings.lock().set_session_user(None, false);
                 self.advisory.unlock_all();
                 self.ensure_transaction().await;
                 self.shared.voice.unlisten(None);

@@ -52,7 +52,7 @@ impl Session {
         show: impl FnOnce(FoundRow<'_>),
     ) -> Option<u64> {
         let by_key = statement.by_key.lock().clone()?;
-        if self.zone() != Zone::Utc || !by_key.means(by_key.version) {
+        if self.zone() != Zone::Utc || !by_key.means(by_key.version, &self.shared.settings.lock().acting()) {
             return None;
         }
         if parameters.len() != statement.parameters.len() {

@@ -46,9 +46,9 @@ pub(crate) struct Parsed(FxHashMap<String, (Vec<Option<DataType>>, Arc<Prepared>
 
 impl Prepared {
     /// Invariant 1.
-    fn still_means(&self, catalog: &Catalog) -> bool {
+    fn still_means(&self, catalog: &Catalog, acting: &str) -> bool {
         match &*self.by_key.lock() {
-            Some(by_key) => by_key.means(catalog.version()),
+            Some(by_key) => by_key.means(catalog.version(), acting),
             None => self.statement.as_ref().is_some_and(is_plain_control),
         }
     }
@@ -79,7 +79,7 @@ impl Session {
         let (stated, prepared) = self.parsed.0.get(sql)?;
         let usable = stated == types
             && self.shared.block() != crate::transaction::Block::Failed
-            && prepared.still_means(&*self.catalog().await);
+            && prepared.still_means(&*self.catalog().await, &self.shared.settings.lock().acting());
         usable.then(|| prepared.clone())
     }
 
@@ -97,14 +97,15 @@ impl Session {
         self.by_key.then_some(())?;
         let literals = literals(sql, text)?;
         let catalog = self.catalog().await;
+        let acting = self.shared.settings.lock().acting();
         let known = self.shapes.known.get(text.as_str());
         let shape = match known {
             // A text that was not recognised is not tried again. With a later catalogue this is still correct, only
             // slow.
             Some(None) => return None,
-            Some(Some(shape)) if shape.prepared.still_means(&catalog) => shape.clone(),
+            Some(Some(shape)) if shape.prepared.still_means(&catalog, &acting) => shape.clone(),
             _ => {
-                let made = Shape::make(text, literals.len(), &catalog).map(Arc::new);
+                let made = Shape::make(text, literals.len(), &catalog, &acting).map(Arc::new);
                 if self.shapes.known.len() >= MOST {
                     self.shapes.known.clear();
                 }
@@ -132,7 +133,7 @@ fn literals<'s>(sql: &'s str, shape: &mut String) -> Option<Vec<ShapeLiteral<'s>
 }
 
 impl Shape {
-    fn make(text: &str, literals: usize, catalog: &Catalog) -> Option<Shape> {
+    fn make(text: &str, literals: usize, catalog: &Catalog, acting: &Arc<str>) -> Option<Shape> {
         let parsed = parse::statement(text).ok()??;
         // A text with notices goes the general way, which sends them.
         parse::cut_names(text).is_empty().then_some(())?;
@@ -144,7 +145,8 @@ impl Shape {
         if literals > 0 || !is_plain_control(&tree) {
             let recognised = by_key::recognise_literals(tree.statement(), catalog, literals)?;
             columns = recognised.0.columns();
-            (by_key, uses, parameters) = (Some(Arc::new(recognised.0)), recognised.1, recognised.2);
+            let permitted = recognised.0.permitted(acting, catalog)?;
+            (by_key, uses, parameters) = (Some(Arc::new(permitted)), recognised.1, recognised.2);
         }
         let by_key = Mutex::new(by_key);
         let (statement, executes) = (Some(tree), None);

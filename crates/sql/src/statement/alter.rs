@@ -4,10 +4,11 @@
 //!    results of those before it.
 //! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
 //!    them.
+use crate::access::{Actor, kind_of, role_named, securable};
 use crate::error::{from_datafusion, undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
-use crate::parse::sequence_calls::calls_within;
+use crate::parse::sequence_calls::{calls_within, sequence_of};
 use crate::parse::{relation, stored};
 use crate::pgcatalog::{self, is_constraint};
 use crate::plan::rules::is_volatile;
@@ -16,18 +17,21 @@ use crate::statement::ddl::{
 };
 use crate::statement::enums::undefined_type;
 use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
+use crate::statement::grant::with_owner;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::statement::zoned::Kept;
-use crate::values::{assign_array, is_sequence};
+use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
-use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, Result, Table};
+use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights, Securable};
+use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
     TableConstraintKind, Written,
 };
+use terrace_storage::ObjectId;
 
 type Notices = Vec<EngineError>;
 
@@ -54,7 +58,13 @@ impl Run<'_> {
         match owner.kind {
             // PostgreSQL asks for the role first.
             ObjectKind::Schema if owner.to.name == pgcatalog::DATABASE_OWNER && name == pgcatalog::PUBLIC => Ok(vec![]),
-            ObjectKind::Schema if name == pgcatalog::PUBLIC => self.refuse_owner(&catalog, &owner.to),
+            ObjectKind::Schema if name == pgcatalog::PUBLIC => {
+                match self.new_owner(&catalog, &owner.to)? {
+                    // It owns the database: nothing changes.
+                    FIRST_OWNER => Ok(vec![]),
+                    _ => Err(unsupported("another owner of the schema public")),
+                }
+            }
             ObjectKind::Schema if pgcatalog::is_schema(name) => Err(unsupported(format!("ALTER SCHEMA {name}"))),
             ObjectKind::Schema => Err(undefined_schema(name)),
             ObjectKind::Sequence if !catalog.table(&named()?).is_none_or(|table| is_sequence(table)) => {
@@ -64,15 +74,20 @@ impl Run<'_> {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
             }
             ObjectKind::Type => match catalog.enum_type(name) {
-                Some(_) => self.refuse_owner(&catalog, &owner.to),
+                Some(of) => {
+                    let of = of.def();
+                    self.give_to(ObjectId(of.oid), None, ("type", &of.name), &owner.to).await
+                }
                 None => Err(undefined_type(&owner.name)),
             },
             _ => self.set_owner(&owner.name, owner.if_exists, &owner.to).await,
         }
     }
 
-    /// OWNER TO, of a table, a sequence, an index or a view: all belong to the first role, and stay so.
+    /// OWNER TO, of a table, a sequence, an index or a view. An index belongs to its table's owner, and a sequence that
+    /// a column has goes with its table.
     async fn set_owner(&self, name: &Name, if_exists: bool, owner: &Ident) -> Result<Notices> {
+        self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
         let name = relation(name)?;
         if !catalog.relation_exists(&name) {
@@ -81,30 +96,69 @@ impl Run<'_> {
                 false => Err(undefined_table(&name)),
             };
         }
-        self.refuse_owner(&catalog, owner)
+        if let Some(view) = catalog.view(&name) {
+            return self.give_to(view.oid, Some(Securable::Table), ("view", &view.name), owner).await;
+        }
+        let Some(table) = catalog.table(&name) else {
+            self.new_owner(&catalog, owner)?;
+            let warning = notice("01000", format!("cannot change owner of index \"{name}\""));
+            return Ok(vec![warning.with_hint("Change the ownership of the index's table, instead.")]);
+        };
+        let object = (kind_of(table), table.name.as_str());
+        let notices = self.give_to(table.oid, Some(securable(table)), object, owner).await?;
+        let owned = table.columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, table.space()));
+        for sequence in owned.filter_map(|name| catalog.table(&name)).filter(|sequence| is_owned(sequence)) {
+            let object = ("sequence", sequence.name.as_str());
+            self.give_to(sequence.oid, Some(Securable::Sequence), object, owner).await?;
+        }
+        Ok(notices)
     }
 
-    /// 42704, and 0A000 for a role that does not own what there is.
-    fn refuse_owner(&self, catalog: &Catalog, owner: &Ident) -> Result<Notices> {
-        let named = match owner.name.as_str() {
-            "current_user" | "session_user" | "current_role" => self.info.user.clone(),
-            other => other.to_owned(),
-        };
-        if !catalog.roles().any(|role| role.name == named) {
-            return Err(EngineError::new("42704", format!("role \"{named}\" does not exist")));
+    /// Gives an object another owner, who gets the privileges of the old one. 42501
+    async fn give_to(
+        &self,
+        object: ObjectId,
+        securable: Option<Securable>,
+        named: (&str, &str),
+        owner: &Ident,
+    ) -> Result<Notices> {
+        let catalog = self.begin_statement().await;
+        let (actor, old) = (self.info.actor(&catalog), catalog.owner(object));
+        let new = self.new_owner(&catalog, owner)?;
+        if new == old {
+            return Ok(vec![]);
         }
-        match named == pgcatalog::ROLE {
-            true => Ok(vec![]),
-            false => {
-                let error = unsupported(format!("an owner other than \"{}\"", pgcatalog::ROLE));
-                Err(error.with_hint("Every role may use all tables. pg_restore --no-owner leaves owners out."))
+        actor.require_owner(&catalog, object, named)?;
+        if !actor.is_superuser() {
+            if !catalog.with_memberships(actor.oid(), false).contains(&new) {
+                return Err(EngineError::new("42501", format!("must be member of role \"{}\"", owner.name)));
             }
+            Actor::of_oid(new, &catalog).permit_schema(&catalog, Rights::CREATE)?;
+        }
+        let acl = catalog.stated_acl(object).filter(|_| securable.is_some()).map(|acl| with_owner(acl, old, new));
+        let access = Access { owner: new, acl };
+        let set = async { self.cell.lock().await.open().set_access(object, access).await };
+        self.cancel.run(set).await.map(|()| vec![])
+    }
+
+    /// 42704
+    fn new_owner(&self, catalog: &Catalog, owner: &Ident) -> Result<u32> {
+        role_named(&owner.name, self.info, catalog).map(|role| role.oid)
+    }
+
+    /// 42501 where the current role does not own the table of that name, if there is one.
+    pub(super) async fn require_owner_named(&self, name: &RelationName) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        match catalog.table(name) {
+            Some(table) => self.info.actor(&catalog).require_owner_of(&catalog, table),
+            None => Ok(()),
         }
     }
 
     /// The table to be changed; `None`: it does not exist, and IF EXISTS is given.
     async fn altered(&self, name: &Name, if_exists: bool, notices: &mut Notices) -> Result<Option<Arc<Table>>> {
         let name = relation(name)?;
+        self.require_owner_named(&name).await?;
         match self.alone(&name).await {
             Err(error) if if_exists && error.state.0 == "42P01" => {
                 notices.push(notice("00000", format!("relation \"{name}\" does not exist, skipping")));

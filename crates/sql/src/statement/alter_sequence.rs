@@ -84,6 +84,7 @@ impl Run<'_> {
                 false => Err(EngineError::new("42P01", message)),
             };
         }
+        self.require_owner_named(&name).await?;
         let owner = owner(&alter.options, &catalog)?;
         let is_one = |table: &Table| match is_sequence(table) {
             true => Ok(()),

@@ -7,6 +7,7 @@ use crate::values::is_sequence;
 use terrace_engine::catalog::comments::Commented;
 use terrace_engine::{Catalog, EngineError, Result};
 use terrace_grammar::statement::{Comment, Name, ObjectKind};
+use terrace_storage::ObjectId;
 
 impl Run<'_> {
     pub(crate) async fn comment(&self, comment: &Comment) -> Result<Vec<EngineError>> {
@@ -16,7 +17,9 @@ impl Run<'_> {
             let txn = slot.open();
             // What it is about stays, from here on.
             txn.lock_definitions().await?;
-            let of = commented(&txn.catalog(), comment)?;
+            let catalog = txn.catalog();
+            let of = commented(&catalog, comment)?;
+            self.info.actor(&catalog).require_owner(&catalog, owned(&catalog, of.0), named(comment))?;
             // An empty text is none, as in PostgreSQL. Of the schema public it is kept: without it, there is a text.
             let text = match &comment.text {
                 None if comment.kind == Some(ObjectKind::Schema) => Some(""),
@@ -26,6 +29,25 @@ impl Run<'_> {
         };
         self.cancel.run(run).await.map(|()| vec![])
     }
+}
+
+/// Whose owner may say something of an object: an index is its table's.
+fn owned(catalog: &Catalog, object: ObjectId) -> ObjectId {
+    let of_index = catalog.tables().find(|table| table.index(object).is_some());
+    of_index.map_or(object, |table| table.oid)
+}
+
+/// What a comment is of, as an error calls it.
+fn named(comment: &Comment) -> (&'static str, &str) {
+    let kind = match comment.kind {
+        Some(ObjectKind::View) => "view",
+        Some(ObjectKind::Index) => "index",
+        Some(ObjectKind::Sequence) => "sequence",
+        Some(ObjectKind::Schema) => "schema",
+        Some(_) => "table",
+        None => return ("relation", &comment.name.qualifier().last().unwrap_or(comment.name.last()).name),
+    };
+    (kind, &comment.name.last().name)
 }
 
 /// What a comment is of. 42P01, 42703, 42809

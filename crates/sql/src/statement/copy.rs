@@ -21,6 +21,7 @@ pub(crate) mod options;
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::SqlDatabase;
 use crate::error::{undefined_column, unsupported};
+use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
@@ -42,6 +43,7 @@ use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, RelationName, Result, Table, Txn};
 use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 
@@ -138,7 +140,7 @@ impl Run<'_> {
         let format = options::format(&copy.options, !copy.from)?;
         match &copy.source {
             CopySource::Table { name, columns } if copy.from => {
-                let table = self.write_table(&relation(name)?).await?;
+                let table = self.write_table(&relation(name)?, Rights::INSERT).await?;
                 let columns = named_columns(columns, &table)?;
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
@@ -405,7 +407,7 @@ impl CopyIn {
         let table = &self.target.table;
         still_open(&mut *self.shared.cell.lock().await)?;
         for (at, sequence) in &self.target.numbered {
-            let numbers = run.numbers(sequence, rows.len()).await?;
+            let numbers = run.numbers(sequence, rows.len(), Identity::of(&table.columns[*at]).is_some()).await?;
             assert_eq!(numbers.len(), rows.len(), "a number for each row");
             for ((line, row), number) in rows.iter_mut().zip(numbers) {
                 let value = assign_datum(Datum::Int8(number), table.columns[*at].data_type);

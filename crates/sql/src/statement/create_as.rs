@@ -28,6 +28,8 @@ impl Run<'_> {
         if target.is_taken(&target.name, &*self.begin_statement().await) {
             return done("CREATE TABLE AS".into(), skip_existing(&target.name, create.if_not_exists)?);
         }
+        let catalog = self.begin_statement().await;
+        self.info.actor(&catalog).permit_creation(&catalog, target.is_temporary())?;
         let too_many = || EngineError::new("42601", "too many column names were specified");
         let columns = called(columns, &create.columns, too_many)?;
         let notices = storage_options(&create.storage)?;
@@ -39,6 +41,7 @@ impl Run<'_> {
         let spec = TableSpec { name: target.name, columns, indexes: vec![] };
         let make = async { self.cell.lock().await.open().create_table_in(spec, target.on_commit).await };
         let table = self.cancel.run(make).await?;
+        self.own(table.oid).await?;
         match plan {
             Some(plan) => done(format!("SELECT {}", Box::pin(self.fill(&table, &plan)).await?), notices),
             None => done("CREATE TABLE AS".into(), notices),

@@ -21,6 +21,7 @@ use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
@@ -57,6 +58,8 @@ impl Run<'_> {
             Task::Owner(owner) => Box::pin(self.owner(owner)).await?,
             Task::Drop(drop) => Box::pin(self.drop(tag, drop)).await?,
             Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
+            Task::Grant(grant) => Box::pin(self.grant(grant)).await?,
+            Task::GrantRole(grant) => Box::pin(self.grant_role(grant)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,
             Task::Lock(lock) => Box::pin(self.lock_tables(lock)).await?,
             Task::Analyze(maintain) => {
@@ -81,6 +84,13 @@ impl Run<'_> {
         let target = Target::of_table(create)?;
         if target.is_taken(&target.name, &catalog) {
             return skip_existing(&target.name, create.if_not_exists);
+        }
+        let actor = self.info.actor(&catalog);
+        actor.permit_creation(&catalog, target.is_temporary())?;
+        for like in &create.likes {
+            let name = parse::relation(&like.name)?;
+            catalog.table(&name).map_or(Ok(()), |table| actor.permit(&catalog, table, Rights::SELECT))?;
+            catalog.view(&name).map_or(Ok(()), |view| actor.permit_view(&catalog, view))?;
         }
         let (create, indexes) = like::expand(create, &catalog)?;
         let (create, sequences) = sequence::expand(&create, &catalog)?;
@@ -108,6 +118,7 @@ impl Run<'_> {
             }
         };
         let table = self.cancel.run(run).await?;
+        self.own(table.oid).await?;
         self.add_foreign_keys(table, &NewKey::of_table(create)).await?;
         for index in &indexes {
             self.create_index(index).await?;
@@ -224,7 +235,9 @@ impl Run<'_> {
             return Ok(());
         }
         let mut tables = vec![];
-        for name in names.iter().filter(|name| catalog.table(name).is_some()) {
+        for name in &names {
+            let Some(table) = catalog.table(name) else { continue };
+            self.info.actor(&catalog).require_owner_of(&catalog, table)?;
             tables.push(self.alone(name).await?);
         }
         let catalog = self.begin_statement().await;
@@ -268,6 +281,7 @@ impl Run<'_> {
         if is_sequence(table) {
             return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
         }
+        self.info.actor(catalog).require_owner_of(catalog, table)?;
         let run = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(run).await?;
         self.drop_owned(&table.columns, table.space()).await

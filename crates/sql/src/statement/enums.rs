@@ -18,6 +18,7 @@ use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
 };
+use terrace_storage::ObjectId;
 
 type Notices = Vec<EngineError>;
 
@@ -25,8 +26,11 @@ impl Run<'_> {
     pub(crate) async fn create_enum(&self, create: &CreateEnum) -> Result<Notices> {
         let name = new_name(&parse::relation(&create.name)?.name)?;
         self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        self.info.actor(&catalog).permit_creation(&catalog, false)?;
         let make = async { self.cell.lock().await.open().create_enum(&name, &create.labels).await };
-        self.cancel.run(make).await?;
+        let of = self.cancel.run(make).await?;
+        self.own(ObjectId(of.def().oid)).await?;
         Ok(vec![])
     }
 
@@ -145,6 +149,8 @@ impl Run<'_> {
             Err(error) => return Err(error),
         };
         if let Some(of) = catalog.enum_type(&own) {
+            let object = ObjectId(of.def().oid);
+            self.info.actor(&catalog).require_owner(&catalog, object, ("type", &own))?;
             return Ok((own, of, catalog));
         }
         if catalog.table(own.as_str()).is_some() || catalog.view(own.as_str()).is_some() {

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use show::Total;
 use std::pin::pin;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{EngineError, Result};
 use terrace_grammar::statement::{Explain, Statement};
 use terrace_storage::{Reads, counting};
@@ -164,14 +165,14 @@ impl Run<'_> {
             }
             Statement::Query(query) => (None, Some(self.plan_unrun(query).await?)),
             Statement::Update(update) => {
-                let table = self.write_table(&relation(&update.target)?).await?;
+                let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
                 let called = called(&update.target, update.alias.as_ref());
                 let (assigned, filter) = (assigned(&update.set, &table)?, update.filter.as_ref().map(without_locks));
                 let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
                 (Some(("Update", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Delete(delete) => {
-                let table = self.write_table(&relation(&delete.target)?).await?;
+                let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
                 let called = called(&delete.target, delete.alias.as_ref());
                 let filter = delete.filter.as_ref().map(without_locks);
                 let over = delete_over(delete, (&table, &called), filter.as_ref());
@@ -179,7 +180,7 @@ impl Run<'_> {
             }
             Statement::Insert(insert) => {
                 refuse_form(insert)?;
-                let table = self.write_table(&relation(&insert.target)?).await?;
+                let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
                 let plan = match &insert.source {
                     Some(source) if plain_values(source).is_none() => Some(self.plan_unrun(source).await?),
                     _ => None,

@@ -5,6 +5,7 @@
 //! 2. A row that another transaction has changed meanwhile is changed in its newest version, if that still refers to
 //!    the key.
 //! 3. CASCADE of DROP drops the foreign keys that refer to what goes, and nothing else.
+use crate::access::Actor;
 use crate::error::{undefined_table, unsupported};
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
@@ -15,6 +16,7 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::{check_not_null, is_sequence, live_columns};
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{
     Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, RelationName, Result, Table,
     UpdateOutcome, may_refer,
@@ -66,7 +68,7 @@ impl<'n> NewKey<'n> {
     }
 
     /// The definition, for a table that exists by now.
-    fn definition(&self, table: &Table, catalog: &Catalog) -> Result<ForeignKey> {
+    fn definition(&self, table: &Table, catalog: &Catalog, actor: &Actor) -> Result<ForeignKey> {
         let of = |table: &Table, name: &Ident| {
             let missing = || format!("column \"{}\" referenced in foreign key constraint does not exist", name.name);
             position(&table.columns, &name.name).ok_or_else(|| EngineError::new("42703", missing()))
@@ -77,6 +79,7 @@ impl<'n> NewKey<'n> {
             let message = format!("constraints on {kind} tables may reference only {kind} tables");
             return Err(EngineError::new("42P16", message));
         }
+        actor.permit(catalog, referenced, Rights::REFERENCES)?;
         let columns = self.columns.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
         if columns.len() > MAX_COLUMNS {
             let message = format!("cannot have more than {MAX_COLUMNS} keys in a foreign key");
@@ -267,7 +270,7 @@ impl Run<'_> {
     pub(crate) async fn add_foreign_keys(&self, mut table: Arc<Table>, new: &[NewKey<'_>]) -> Result<Arc<Table>> {
         for new in new {
             let catalog = self.begin_statement().await;
-            let definition = new.definition(&table, &catalog)?;
+            let definition = new.definition(&table, &catalog, &self.info.actor(&catalog))?;
             let add = async { self.cell.lock().await.open().add_foreign_key(&table, definition).await };
             table = self.cancel.run(add).await?;
         }

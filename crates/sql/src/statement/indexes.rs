@@ -165,6 +165,7 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         refuse_options(create)?;
         let table = indexed(create, &catalog)?;
+        self.info.actor(&catalog).require_owner_of(&catalog, &table)?;
         let name = match &create.name {
             Some(given) => {
                 check_name(&given.name)?;
@@ -242,6 +243,7 @@ impl Run<'_> {
             }
             return Err(EngineError::new("42704", format!("index \"{name}\" does not exist")));
         };
+        self.info.actor(catalog).require_owner(catalog, table.oid, ("index", &index.name))?;
         if index.primary {
             let message =
                 format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);

@@ -5,6 +5,7 @@
 //! [`select`].
 
 use crate::parse::constants::constant;
+use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored;
@@ -12,11 +13,13 @@ use crate::plan::bind::over::{Part, Wanted};
 use crate::statement::changes::{
     alone_over, called, check_count, check_identities, named_columns, plain_values, refuse_form, without_identities,
 };
+use crate::statement::reads::rights_beside;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, Result, Table};
 use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert, Overriding};
 
@@ -25,8 +28,9 @@ mod select;
 /// A cell of VALUES.
 enum Cell {
     Known(Datum),
-    /// A function of a sequence. It is evaluated alone, in the order of the cells.
-    Sequence(Call),
+    /// A function of a sequence, and whether it is an identity column's. It is evaluated alone, in the order of the
+    /// cells.
+    Sequence(Call, bool),
     /// A column of the query that evaluates the other cells, and whether it is a literal of open type.
     Computed(usize),
 }
@@ -37,9 +41,10 @@ type Computed<'c> = (usize, Option<&'c Expr>);
 impl Run<'_> {
     pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
         refuse_form(insert)?;
-        let table = self.write_table(&relation(&insert.target)?).await?;
+        let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
         let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
+        self.permit(&table, rights_beside(insert)).await?;
         let called = called(&insert.target, insert.alias.as_ref());
         let rows = match &insert.source {
             None => self.value_rows(&table, &[], &[vec![]]).await?,
@@ -119,8 +124,8 @@ impl Run<'_> {
         }
         let computed = self.compute(table, computed).await?;
         for (at, cell) in cells.iter_mut().flatten() {
-            if let Cell::Sequence(call) = cell {
-                let value = Datum::Int8(self.sequence(call).await?);
+            if let Cell::Sequence(call, of_identity) = cell {
+                let value = Datum::Int8(self.sequence(call, *of_identity).await?);
                 *cell = Cell::Known(assign_datum(value, table.columns[*at].data_type)?);
             }
         }
@@ -130,7 +135,7 @@ impl Run<'_> {
                 row[at] = match cell {
                     Cell::Known(datum) => datum,
                     Cell::Computed(number) => computed[number].clone(),
-                    Cell::Sequence(_) => unreachable!("evaluated above"),
+                    Cell::Sequence(..) => unreachable!("evaluated above"),
                 };
             }
             row
@@ -152,7 +157,7 @@ impl Run<'_> {
             _ => {}
         }
         if let Some(call) = call_of(expr) {
-            return Ok(Cell::Sequence(call?));
+            return Ok(Cell::Sequence(call?, false));
         }
         computed.push((at, Some(expr)));
         Ok(Cell::Computed(computed.len() - 1))
@@ -166,7 +171,8 @@ impl Run<'_> {
             return Ok(Cell::Known(known));
         }
         if let Some(call) = call_of(default.expr()) {
-            return Ok(Cell::Sequence(call?.of_definition(table.space())));
+            let call = call?.of_definition(table.space());
+            return Ok(Cell::Sequence(call, Identity::of(column).is_some()));
         }
         computed.push((at, None));
         Ok(Cell::Computed(computed.len() - 1))

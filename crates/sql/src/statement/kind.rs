@@ -8,9 +8,9 @@ use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateEnum, CreateIndex, CreateSequence,
-    CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Ident, Insert,
-    LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints,
-    SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
+    CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Grant, GrantRole,
+    Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set,
+    SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -86,6 +86,8 @@ pub(crate) enum Task<'s> {
     Owner(&'s Owner),
     Drop(&'s Drop),
     Comment(&'s Comment),
+    Grant(&'s Grant),
+    GrantRole(&'s GrantRole),
     Truncate(&'s Truncate),
     Lock(&'s LockTables),
     Analyze(&'s Maintain),
@@ -157,6 +159,10 @@ impl<'s> Kind<'s> {
             Statement::Owner(owner) => Kind::task(altered(owner.kind), T::Owner(owner)),
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
+            Statement::Grant(grant) => Kind::task(if grant.revoke { "REVOKE" } else { "GRANT" }, T::Grant(grant)),
+            Statement::GrantRole(grant) => {
+                Kind::task(if grant.revoke { "REVOKE ROLE" } else { "GRANT ROLE" }, T::GrantRole(grant))
+            }
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Lock(lock) => Kind::session("LOCK TABLE", C::Lock(lock)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),

@@ -26,6 +26,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use std::ops::Range;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
 use terrace_grammar::statement::{
     Body, Distinct, Expr, ExprKind, FromItem, Ident, JoinKind, JoinOn, Literal, LockStrength, LockWait as Wait,
@@ -156,7 +157,7 @@ impl Run<'_> {
     async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
         let Reads { select, target: (name, called), beside, filter } = reads_of(query)?;
         let locking = self.locking(query)?;
-        let table = self.locked_table(&relation(name)?, false).await?;
+        let table = self.locked_table(&relation(name)?, false, Rights::SELECT | Rights::UPDATE).await?;
         let beside = self.beside(&beside).await?;
         let over = Over {
             table: &table,
@@ -252,7 +253,10 @@ impl Run<'_> {
         let of = |(name, called): &Called<'_>| {
             let name = relation(name)?;
             match catalog.table(&name) {
-                Some(table) => Ok((table.clone(), called.clone())),
+                Some(table) => {
+                    self.info.actor(&catalog).permit(&catalog, table, Rights::SELECT)?;
+                    Ok((table.clone(), called.clone()))
+                }
                 None if catalog.view(&name).is_some() => Err(unsupported("FOR UPDATE beside a view")),
                 None => Err(undefined_table(&name)),
             }

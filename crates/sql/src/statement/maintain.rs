@@ -12,6 +12,7 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{EngineError, LockMode, RelationName, Result, Table};
 use terrace_grammar::statement::{LockTables, Maintain, TableLock, Truncate};
 
@@ -95,7 +96,12 @@ impl Run<'_> {
         let mut notices = vec![];
         let mut tables: Vec<Arc<Table>> = vec![];
         for (target, _only) in &truncate.tables {
-            let table = self.alone(&parse::relation(target)?).await?;
+            let name = parse::relation(target)?;
+            let catalog = self.begin_statement().await;
+            if let Some(table) = catalog.table(&name).filter(|table| !is_sequence(table)) {
+                self.info.actor(&catalog).permit(&catalog, table, Rights::TRUNCATE)?;
+            }
+            let table = self.alone(&name).await?;
             if tables.iter().all(|other| other.oid != table.oid) {
                 tables.push(table);
             }
@@ -111,6 +117,7 @@ impl Run<'_> {
                 if !truncate.cascade {
                     return Err(referenced(&table, &referring));
                 }
+                self.permit(&referring, Rights::TRUNCATE).await?;
                 notices.push(notice("00000", format!("truncate cascades to table \"{}\"", referring.name)));
                 tables.push(self.alone(&referring.full_name()).await?);
             }
@@ -144,6 +151,13 @@ impl Run<'_> {
                     let error = EngineError::new("42809", format!("cannot lock relation \"{name}\""));
                     return Err(error.with_detail("This operation is not supported for sequences."));
                 }
+                let changes = Rights::UPDATE | Rights::DELETE | Rights::TRUNCATE;
+                let rights = match lock.mode {
+                    TableLock::AccessShare => changes | Rights::SELECT,
+                    TableLock::RowExclusive => changes | Rights::INSERT,
+                    _ => changes,
+                };
+                self.info.actor(&catalog).permit_any(&catalog, table, rights)?;
                 let waits = async { self.cell.lock().await.open().lock_table_as(table, mode, !lock.nowait).await };
                 match self.cancel.run(waits).await {
                     // It may have been renamed while this waited.
@@ -162,7 +176,7 @@ impl Run<'_> {
     /// Some tables, or all.
     pub(crate) async fn analyze(&self, maintain: &Maintain) -> Result<Vec<EngineError>> {
         let named = maintain.tables.iter().map(|table| parse::relation(&table.name)).collect::<Result<Vec<_>>>()?;
-        let all = named.is_empty();
+        let (all, mut notices) = (named.is_empty(), vec![]);
         let catalog = self.begin_statement().await;
         let names = if all { catalog.tables().map(|t| t.full_name()).collect() } else { named };
         for one in names {
@@ -175,6 +189,12 @@ impl Run<'_> {
                     }
                     break;
                 };
+                if !self.info.actor(&catalog).owns(&catalog, table.oid) {
+                    let message =
+                        format!("skipping \"{}\" --- only table or database owner can analyze it", table.name);
+                    notices.extend((!all).then(|| notice("01000", message)));
+                    break;
+                }
                 let analyze = async { self.cell.lock().await.open().analyze(table).await };
                 match self.cancel.run(analyze).await {
                     Ok(_) => break,
@@ -183,6 +203,6 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(vec![])
+        Ok(notices)
     }
 }

@@ -1,12 +1,15 @@
 //! CREATE, ALTER and DROP ROLE (or USER).
 //!
-//! A role is a user that logs in. Superusers make and change roles; every role may change its own password. There are
-//! no privileges on tables: every role that may log in may use all tables, and GRANT is refused (0A000).
+//! A role may log in, or be what others are members of. Superusers make and change roles, and so do roles with
+//! CREATEROLE, but for superusers; every role may change its own password.
+use crate::access::{Actor, kind_of, role_named};
 use crate::error::unsupported;
 use crate::scram;
 use crate::statement::run::Run;
-use terrace_engine::{EngineError, Result, Role};
+use terrace_engine::catalog::access::{PUBLIC_SCHEMA, THE_DATABASE};
+use terrace_engine::{Catalog, EngineError, Result, Role};
 use terrace_grammar::statement::{Name, Role as Written, RoleOption, RoleOptionKind as Kind};
+use terrace_storage::ObjectId;
 
 impl Run<'_> {
     /// The options as they change a role.
@@ -33,67 +36,154 @@ impl Run<'_> {
                 salt[8..].copy_from_slice(&b);
                 Change::Password(scram::stored(text, salt)?)
             }
-            // They take away privileges that do not exist here, so there is nothing to do.
-            Kind::CreateDb(false) | Kind::CreateRole(false) | Kind::Replication(false) => Change::Nothing,
-            Kind::BypassRls(false) | Kind::Inherit(true) => Change::Nothing,
-            Kind::CreateDb(true) => return Err(unsupported("the role option CREATEDB")),
-            Kind::CreateRole(true) => return Err(unsupported("the role option CREATEROLE")),
-            Kind::Replication(true) => return Err(unsupported("the role option REPLICATION")),
-            Kind::BypassRls(true) => return Err(unsupported("the role option BYPASSRLS")),
-            Kind::Inherit(false) => return Err(unsupported("the role option NOINHERIT")),
+            Kind::CreateDb(may) => Change::CreateDb(*may),
+            Kind::CreateRole(may) => Change::CreateRole(*may),
+            Kind::Replication(may) => Change::Replication(*may),
+            Kind::BypassRls(may) => Change::BypassRls(*may),
+            Kind::Inherit(does) => Change::Inherit(*does),
+            Kind::ConnectionLimit(-1) => Change::Nothing,
             Kind::ConnectionLimit(_) => return Err(unsupported("the role option CONNECTION LIMIT")),
+            Kind::ValidUntil(text) if text == "infinity" => Change::Nothing,
             Kind::ValidUntil(_) => return Err(unsupported("the role option VALID UNTIL")),
-            Kind::InRole(_) | Kind::Roles(_) | Kind::Admin(_) => {
-                return Err(unsupported("membership of roles in roles"));
-            }
+            // `members_of` looks at them.
+            Kind::InRole(_) | Kind::Roles(_) | Kind::Admin(_) => Change::Nothing,
         })
     }
 
-    fn session_role(&self) -> Option<Role> {
-        self.engine.catalog().role(&self.info.user)
-    }
-
-    fn require_superuser(&self, what: &str) -> Result<()> {
-        match self.session_role() {
-            Some(role) if role.superuser => Ok(()),
-            _ => Err(EngineError::new("42501", format!("permission denied to {what}"))
-                .with_hint("Only superusers make and change roles.")),
-        }
-    }
-
     pub(crate) async fn create_role(&self, create: &Written) -> Result<Vec<EngineError>> {
-        self.require_superuser("create role")?;
+        let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        actor.require_createrole(" to create role")?;
         let changes = self.role_changes(&create.options)?;
+        refuse_superuser(&actor, &changes, "create")?;
         let name = create.name.name.clone();
         if name.starts_with("pg_") {
-            return Err(EngineError::new("42939", format!("role name \"{name}\" is reserved")));
+            let error = EngineError::new("42939", format!("role name \"{name}\" is reserved"));
+            return Err(error.with_detail("Role names starting with \"pg_\" are reserved."));
         }
-        let mut role = Role::new(name);
+        let mut role = Role::new(name.clone());
         role.login = create.user;
         changes.into_iter().for_each(|change| change.apply(&mut role));
         let run = async { self.cell.lock().await.open().create_role(role).await };
-        self.cancel.run(run).await.map(|()| vec![])
+        self.cancel.run(run).await?;
+        self.members_of(&name, &create.options).await
+    }
+
+    /// What the options say of memberships.
+    async fn members_of(&self, name: &str, options: &[RoleOption]) -> Result<Vec<EngineError>> {
+        let catalog = self.begin_statement().await;
+        let (mut notices, own) = (vec![], role_named(name, self.info, &catalog)?);
+        let grantor = self.info.actor(&catalog).oid();
+        for option in options {
+            let (names, admin) = match &option.kind {
+                Kind::InRole(names) => {
+                    for name in names {
+                        let role = role_named(&name.name, self.info, &catalog)?;
+                        self.add_member(&role, &own, grantor, false, &mut notices).await?;
+                    }
+                    continue;
+                }
+                Kind::Roles(names) => (names, false),
+                Kind::Admin(names) => (names, true),
+                _ => continue,
+            };
+            for name in names {
+                let member = role_named(&name.name, self.info, &catalog)?;
+                self.add_member(&own, &member, grantor, admin, &mut notices).await?;
+            }
+        }
+        Ok(notices)
     }
 
     pub(crate) async fn alter_role(&self, alter: &Written) -> Result<Vec<EngineError>> {
-        let name = &alter.name.name;
-        // Every role may change its own password.
-        if *name != self.info.user || !alter.options.iter().all(|option| matches!(option.kind, Kind::Password(_))) {
-            self.require_superuser("alter role")?;
-        }
+        let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        let role = role_named(&alter.name.name, self.info, &catalog)?;
         let changes = self.role_changes(&alter.options)?;
+        // Every role may change its own password.
+        if role.oid != actor.oid() || !alter.options.iter().all(|option| matches!(option.kind, Kind::Password(_))) {
+            if role.superuser && !actor.is_superuser() {
+                let message = "must be superuser to alter superuser roles or change superuser attribute";
+                return Err(EngineError::new("42501", message));
+            }
+            actor.require_createrole("")?;
+            refuse_superuser(&actor, &changes, "alter")?;
+        }
         let change = |role: &mut Role| changes.into_iter().for_each(|change| change.apply(role));
-        let run = async { self.cell.lock().await.open().alter_role(name, change).await };
-        self.cancel.run(run).await.map(|()| vec![])
+        let run = async { self.cell.lock().await.open().alter_role(&role.name, change).await };
+        self.cancel.run(run).await?;
+        self.members_of(&role.name, &alter.options).await
     }
 
+    /// 2BP01 where something belongs to it, or names it.
     pub(crate) async fn drop_role(&self, name: &str) -> Result<()> {
-        self.require_superuser("drop role")?;
-        if name == self.info.user {
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        actor.require_createrole(" to drop role")?;
+        let missing = || EngineError::new("42704", format!("role \"{name}\" does not exist"));
+        let role = catalog.role(name).ok_or_else(missing)?;
+        if role.superuser && !actor.is_superuser() {
+            return Err(EngineError::new("42501", "must be superuser to drop superusers"));
+        }
+        if role.oid == actor.oid() {
             return Err(EngineError::new("55006", "current user cannot be dropped"));
+        }
+        if *name == self.info.session_user() || *name == self.info.user {
+            return Err(EngineError::new("55006", "session user cannot be dropped"));
+        }
+        let needs = dependents(&catalog, role.oid);
+        if !needs.is_empty() {
+            let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+            return Err(EngineError::new("2BP01", message).with_detail(needs.join("\n")));
         }
         let run = async { self.cell.lock().await.open().drop_role(name).await };
         self.cancel.run(run).await
+    }
+}
+
+/// 42501 where a role that is no superuser says who is one.
+fn refuse_superuser(actor: &Actor, changes: &[Change], verb: &str) -> Result<()> {
+    let special = |change: &Change| match change {
+        Change::Superuser(is) => (*is || verb == "alter").then_some("superuser"),
+        Change::Replication(is) => (*is || verb == "alter").then_some("replication"),
+        Change::BypassRls(is) => (*is || verb == "alter").then_some("bypassrls"),
+        _ => None,
+    };
+    match changes.iter().find_map(special).filter(|_| !actor.is_superuser()) {
+        Some(_) if verb == "alter" => {
+            Err(EngineError::new("42501", "must be superuser to alter this attribute of a role"))
+        }
+        Some("superuser") => Err(EngineError::new("42501", "must be superuser to create superusers")),
+        Some("replication") => Err(EngineError::new("42501", "must be superuser to create replication users")),
+        Some(_) => Err(EngineError::new("42501", "must be superuser to create bypassrls users")),
+        None => Ok(()),
+    }
+}
+
+/// What depends on a role, as PostgreSQL lists it.
+fn dependents(catalog: &Catalog, role: u32) -> Vec<String> {
+    let mut lines = vec![];
+    for (object, access) in catalog.accesses() {
+        let named = object_name(catalog, object);
+        if access.owner == role {
+            lines.push(format!("owner of {named}"));
+        } else if access.acl.iter().flatten().any(|grant| grant.grantee == role || grant.grantor == role) {
+            lines.push(format!("privileges for {named}"));
+        }
+    }
+    lines
+}
+
+fn object_name(catalog: &Catalog, object: ObjectId) -> String {
+    let table = || catalog.table_by_oid(object).map(|table| format!("{} {}", kind_of(table), table.name));
+    let view = || catalog.views().find(|view| view.oid == object).map(|view| format!("view {}", view.name));
+    let of_type =
+        || catalog.enum_types().find(|of| of.def().oid == object.0).map(|of| format!("type {}", of.def().name));
+    match object {
+        PUBLIC_SCHEMA => "schema public".into(),
+        THE_DATABASE => format!("database {}", crate::pgcatalog::DATABASE),
+        _ => table().or_else(view).or_else(of_type).unwrap_or_else(|| format!("object {}", object.0)),
     }
 }
 
@@ -101,6 +191,11 @@ enum Change {
     Login(bool),
     Superuser(bool),
     Password(Option<String>),
+    CreateDb(bool),
+    CreateRole(bool),
+    Replication(bool),
+    BypassRls(bool),
+    Inherit(bool),
     Nothing,
 }
 
@@ -110,6 +205,11 @@ impl Change {
             Change::Login(may) => role.login = may,
             Change::Superuser(is) => role.superuser = is,
             Change::Password(verifier) => role.verifier = verifier,
+            Change::CreateDb(may) => role.createdb = may,
+            Change::CreateRole(may) => role.createrole = may,
+            Change::Replication(may) => role.replication = may,
+            Change::BypassRls(may) => role.bypassrls = may,
+            Change::Inherit(does) => role.inherit = does,
             Change::Nothing => {}
         }
     }

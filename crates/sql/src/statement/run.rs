@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights};
 use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, RelationName, Result, RowBuf, Table};
 use terrace_grammar::statement::Query;
@@ -109,23 +110,47 @@ impl Run<'_> {
         txn.catalog()
     }
 
+    /// What the current role makes is its own.
+    pub(crate) async fn own(&self, object: ObjectId) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        let owner = self.info.actor(&catalog).oid();
+        if owner == FIRST_OWNER || self.info.system.is_none() {
+            return Ok(());
+        }
+        let set = async { self.cell.lock().await.open().set_access(object, Access { owner, acl: None }).await };
+        self.cancel.run(set).await
+    }
+
+    /// 42501 where the current role may not do all of that with a table.
+    pub(crate) async fn permit(&self, table: &Table, rights: Rights) -> Result<()> {
+        let catalog = self.cell.lock().await.open().catalog();
+        self.info.actor(&catalog).permit(&catalog, table, rights)
+    }
+
+    /// 42501 where the current role may do nothing of that with a table.
+    pub(crate) async fn permit_any(&self, table: &Table, rights: Rights) -> Result<()> {
+        let catalog = self.cell.lock().await.open().catalog();
+        self.info.actor(&catalog).permit_any(&catalog, table, rights)
+    }
+
     pub(crate) async fn lock(&self, table: &Table, write: bool) -> Result<()> {
         let lock = async { self.cell.lock().await.open().lock_table(table, write).await };
         self.cancel.run(lock).await
     }
 
-    /// Finds and locks a table to write to (invariant 1).
-    pub(crate) async fn write_table(&self, name: &RelationName) -> Result<Arc<Table>> {
-        self.locked_table(name, true).await
+    /// Finds and locks a table to write to (invariant 1). 42501 where the current role may not.
+    pub(crate) async fn write_table(&self, name: &RelationName, rights: Rights) -> Result<Arc<Table>> {
+        self.locked_table(name, true, rights).await
     }
 
     /// The same, to write or to read.
-    pub(crate) async fn locked_table(&self, name: &RelationName, write: bool) -> Result<Arc<Table>> {
+    pub(crate) async fn locked_table(&self, name: &RelationName, write: bool, rights: Rights) -> Result<Arc<Table>> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
             let table = catalog.table(name).ok_or_else(|| crate::error::no_table(&catalog, name))?;
             crate::statement::sequence::refuse_sequence(table)?;
+            self.info.actor(&catalog).permit(&catalog, table, rights)?;
             let locked = self.lock(table, write).await;
             if self.engine.catalog().version() == version {
                 return locked.map(|()| table.clone());
@@ -201,7 +226,7 @@ impl Run<'_> {
                 let message = "cannot execute nextval() or setval() in a read-only transaction";
                 return Err(EngineError::new("25006", message));
             }
-            numbers.insert(*at, self.sequence(call).await?);
+            numbers.insert(*at, self.sequence(call, false).await?);
         }
         Ok(numbers)
     }

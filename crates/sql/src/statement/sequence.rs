@@ -24,6 +24,7 @@ use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
 use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, RelationName, Result, Scan, Space, Table, TableSpec,
     Txn, UpdateOutcome, Version,
@@ -279,9 +280,10 @@ impl Run<'_> {
         let create = async {
             let mut slot = self.cell.lock().await;
             let table = slot.open().create_table_in(new.spec(), new.target.on_commit).await?;
-            slot.open().insert(&table, &new.row()).await.map(|_| ())
+            slot.open().insert(&table, &new.row()).await.map(|_| table.oid)
         };
-        self.cancel.run(create).await
+        let oid = self.cancel.run(create).await?;
+        self.own(oid).await
     }
 
     /// CREATE SEQUENCE.
@@ -302,6 +304,7 @@ impl Run<'_> {
         if target.is_taken(&target.name, &catalog) {
             return skip_existing(&target.name, create.if_not_exists);
         }
+        self.info.actor(&catalog).permit_creation(&catalog, target.is_temporary())?;
         self.create_sequence(&NewSequence::new(target, max, &create.options)?).await?;
         Ok(vec![])
     }
@@ -314,6 +317,7 @@ impl Run<'_> {
         if !is_sequence(table) {
             return Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")));
         }
+        self.info.actor(catalog).require_owner_of(catalog, table)?;
         for other in catalog.tables() {
             let of = |c: &ColumnDef| sequence_of(c, other.space()).and_then(|name| catalog.table(&name).cloned());
             if other.columns.iter().filter_map(of).any(|sequence| sequence.oid == table.oid) {
@@ -360,8 +364,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Carries a call out.
-    pub(crate) async fn sequence(&self, call: &Call) -> Result<i64> {
+    /// Carries a call out, where the current role may. (The sequence of an identity column is part of the table:
+    /// `of_identity`.)
+    pub(crate) async fn sequence(&self, call: &Call, of_identity: bool) -> Result<i64> {
         let name = match call {
             Call::Next(name) | Call::Current(name) | Call::Set(name, ..) => name,
             Call::Last => {
@@ -370,6 +375,14 @@ impl Run<'_> {
             }
         };
         let table = self.locked_sequence(name).await?;
+        if !of_identity {
+            let rights = match call {
+                Call::Next(_) => Rights::USAGE | Rights::UPDATE,
+                Call::Current(_) => Rights::USAGE | Rights::SELECT,
+                Call::Set(..) | Call::Last => Rights::UPDATE,
+            };
+            self.permit_any(&table, rights).await?;
+        }
         let value = match call {
             Call::Current(_) => {
                 let given = self.cell.lock().await.given.values.get(&table.oid).copied();
@@ -426,8 +439,11 @@ impl Run<'_> {
     }
 
     /// The values of that many calls of `nextval`, reserved with one commit.
-    pub(crate) async fn numbers(&self, name: &RelationName, count: usize) -> Result<Vec<i64>> {
+    pub(crate) async fn numbers(&self, name: &RelationName, count: usize, of_identity: bool) -> Result<Vec<i64>> {
         let table = self.locked_sequence(name).await?;
+        if !of_identity {
+            self.permit_any(&table, Rights::USAGE | Rights::UPDATE).await?;
+        }
         let values = self.next_values(&table, count).await?;
         assert_eq!(values.len(), count, "as many as were asked for, or an error");
         if let Some(last) = values.last() {

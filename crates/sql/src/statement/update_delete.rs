@@ -14,6 +14,7 @@ use crate::parse::relation;
 use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::{assigned, called, delete_over, update_over};
 use crate::statement::lock_rows::within::queries;
+use crate::statement::reads;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
@@ -23,6 +24,7 @@ use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{DataType, Datum, Result, Table, UpdateOutcome, Version};
 use terrace_grammar::statement::{Delete, Expr, Update, With};
 use terrace_storage::Rid;
@@ -52,8 +54,11 @@ fn refuse_locks_beside(with: Option<&With>, condition: Option<&Expr>) -> Result<
 
 impl Run<'_> {
     pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
-        let table = self.write_table(&relation(&update.target)?).await?;
+        let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
         let called = called(&update.target, update.alias.as_ref());
+        if reads::update_reads(update, (&table, &called)) {
+            self.permit(&table, Rights::SELECT).await?;
+        }
         refuse_locks_beside(update.with.as_ref(), update.filter.as_ref())?;
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
@@ -66,8 +71,11 @@ impl Run<'_> {
     }
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
-        let table = self.write_table(&relation(&delete.target)?).await?;
+        let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
         let called = called(&delete.target, delete.alias.as_ref());
+        if reads::delete_reads(delete, (&table, &called)) {
+            self.permit(&table, Rights::SELECT).await?;
+        }
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);

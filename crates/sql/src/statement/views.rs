@@ -34,10 +34,15 @@ impl Run<'_> {
         check_name(&name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        actor.permit_creation(&catalog, false)?;
         let (columns, uses, sql) = self.defined(create, &catalog).await?;
         let before = catalog.view(&named).cloned();
         match &before {
-            Some(before) if create.or_replace => refuse_others(before, &columns)?,
+            Some(before) if create.or_replace => {
+                actor.require_owner(&catalog, before.oid, ("view", &before.name))?;
+                refuse_others(before, &columns)?;
+            }
             Some(_) => return Err(duplicate(&name)),
             None if catalog.table(&named).is_some() && create.or_replace => {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a view")));
@@ -53,7 +58,13 @@ impl Run<'_> {
             return Err(EngineError::new("42P17", message));
         }
         let put = async { self.cell.lock().await.open().put_view(view).await };
-        self.cancel.run(put).await.map(|()| vec![])
+        self.cancel.run(put).await?;
+        if before.is_none()
+            && let Some(view) = self.begin_statement().await.view(&named)
+        {
+            self.own(view.oid).await?;
+        }
+        Ok(vec![])
     }
 
     pub(crate) async fn lock_definitions(&self) -> Result<()> {
@@ -108,7 +119,10 @@ impl Run<'_> {
         for name in names {
             let name = parse::relation(name)?;
             match catalog.view(&name) {
-                Some(view) => doomed.push(view.clone()),
+                Some(view) => {
+                    self.info.actor(&catalog).require_owner(&catalog, view.oid, ("view", &view.name))?;
+                    doomed.push(view.clone());
+                }
                 None if catalog.relation_exists(&name) => {
                     let error = EngineError::new("42809", format!("\"{name}\" is not a view"));
                     return Err(match catalog.table(&name) {

@@ -170,6 +170,7 @@ async fn a_prepared_statement_sees_what_is_so_when_it_runs() {
 async fn roles_are_told_apart() {
     let (db, mut a) = filled().await;
     a.ok("CREATE ROLE clerk LOGIN", "CREATE ROLE").await;
+    a.ok("GRANT SELECT ON t TO clerk", "GRANT").await;
     let mut clerk = Client::of(&db, "clerk");
     a.rows("SELECT count(*) FROM t WHERE v = 7", &["0"]).await;
     clerk.rows("SELECT count(*) FROM t WHERE v = 7", &["0"]).await;
@@ -181,6 +182,8 @@ async fn roles_are_told_apart() {
         "SELECT usename, calls FROM pg_stat_statements JOIN pg_user ON userid = usesysid WHERE query LIKE '%v = $1'";
     a.rows(by_role, &["clerk|2", "terrace|1"]).await;
     a.rows("SELECT calls, rows FROM terrace.statements WHERE query LIKE '%v = $1'", &["3|3"]).await;
+    a.fails("DROP ROLE clerk", "2BP01").await;
+    a.ok("REVOKE ALL ON t FROM clerk", "REVOKE").await;
     a.ok("DROP ROLE clerk", "DROP ROLE").await;
     a.rows("SELECT usesysid IS NULL FROM pg_stat_activity WHERE usename = 'clerk'", &["true"]).await;
     a.rows("SELECT pg_get_userbyid(1), pg_get_userbyid(10)", &["unknown (OID=1)|terrace"]).await;

@@ -1,5 +1,5 @@
 //! Rows of the relations.
-use super::super::functions::indexes as shown_indexes;
+use super::super::functions::{indexes as shown_indexes, privileges};
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
@@ -8,6 +8,7 @@ use crate::parse::stored::{Stored, key_name};
 use crate::pgcatalog::{namespace_of, schema_of_table};
 use crate::values::typmod;
 use std::collections::BTreeSet;
+use terrace_engine::catalog::access::{Member, THE_DATABASE};
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
 use terrace_engine::{ColumnDef, DataType, Role};
@@ -21,7 +22,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
         "pg_aggregate"
             | "pg_amop"
             | "pg_amproc"
-            | "pg_auth_members"
             | "pg_cast"
             | "pg_conversion"
             | "pg_cursors"
@@ -92,10 +92,11 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
         "pg_class" => {
-            let of_views = catalog.views().map(|view| views::class(view));
-            catalog.tables().flat_map(|t| class(t)).chain(of_views).chain(own::classes()).collect()
+            let of_views = catalog.views().map(|view| views::class(catalog, view));
+            catalog.tables().flat_map(|t| class(catalog, t)).chain(of_views).chain(own::classes()).collect()
         }
-        "pg_views" => catalog.views().map(|view| views::listed(view)).collect(),
+        "pg_views" => catalog.views().map(|view| views::listed(catalog, view)).collect(),
+        "pg_auth_members" => catalog.members().map(member_row).collect(),
         "pg_collation" => {
             [collation(DEFAULT_COLLATION_OID, "default", "d"), collation(C_COLLATION_OID, "C", "c")].into()
         }
@@ -106,7 +107,8 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         }
         "pg_database" => vec![row! {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
-            datallowconn: true, datconnlimit: -1, dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
+            datacl: acl_row(catalog, THE_DATABASE), datallowconn: true, datconnlimit: -1,
+            dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
         }],
         "pg_depend" => depend::rows(catalog),
         "pg_description" => descriptions(catalog),
@@ -121,8 +123,8 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             })
             .collect(),
         "pg_namespace" => {
-            let of_sessions = catalog.spaces().map(|space| namespace(space.0.0, &space.to_string()));
-            schemas().map(|(oid, name)| namespace(oid, name)).chain(of_sessions).collect()
+            let of_sessions = catalog.spaces().map(|space| namespace(catalog, space.0.0, &space.to_string()));
+            schemas().map(|(oid, name)| namespace(catalog, oid, name)).chain(of_sessions).collect()
         }
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
@@ -130,7 +132,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {
-                    schemaname: schema_of_table(t), tablename: &*t.name, tableowner: OWNER,
+                    schemaname: schema_of_table(t), tablename: &*t.name, tableowner: catalog.owner_name(t.oid),
                     hasindexes: !t.indexes.is_empty(),
                 }
             })
@@ -139,13 +141,19 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             vec![row! {oid: DEFAULT_TABLESPACE_OID, spcname: "pg_default", spcowner: OWNER_OID}]
         }
         "pg_enum" => catalog.enum_types().flat_map(enum_rows).collect(),
-        "pg_type" => {
-            let of_user = catalog.enum_types().flat_map(PgType::of_enum);
-            let of_user = of_user.map(|ty| type_row(&ty, PUBLIC_OID));
-            TYPES.iter().map(|ty| type_row(ty, PG_CATALOG_OID)).chain(of_user).collect()
-        }
+        "pg_type" => types(catalog),
         _ => vec![],
     }
+}
+
+fn types(catalog: &Catalog) -> Vec<Row> {
+    let of_user = catalog.enum_types().flat_map(PgType::of_enum);
+    let owner = |ty: &PgType| {
+        let of = catalog.type_of_oid(ty.oid).map(|of| of.item().unwrap_or(of).pg_oid());
+        of.map_or(OWNER_OID, |oid| catalog.owner(ObjectId(oid)))
+    };
+    let of_user = of_user.map(|ty| type_row(&ty, PUBLIC_OID, owner(&ty)));
+    TYPES.iter().map(|ty| type_row(ty, PG_CATALOG_OID, OWNER_OID)).chain(of_user).collect()
 }
 
 /// Of `information_schema`.
@@ -213,10 +221,11 @@ fn keyword_row(keyword: terrace_grammar::Listed) -> Row {
 }
 
 fn role_row(role: &Role) -> Row {
+    let first = role.oid == OWNER_OID;
     let mut row = row! {
-        oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: true,
-        rolcreaterole: role.superuser, rolcreatedb: false, rolcanlogin: role.login, rolreplication: false,
-        rolbypassrls: role.superuser, rolconnlimit: -1,
+        oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: role.inherit,
+        rolcreaterole: role.createrole || first, rolcreatedb: role.createdb || first, rolcanlogin: role.login,
+        rolreplication: role.replication || first, rolbypassrls: role.bypassrls || first, rolconnlimit: -1,
     };
     if role.verifier.is_some() {
         // Nobody's to read.
@@ -231,10 +240,18 @@ fn database_owner() -> Row {
     row! {oid: oid, rolname: name, rolinherit: true, rolconnlimit: -1}
 }
 
+fn member_row(member: &Member) -> Row {
+    row! {roleid: member.role, member: member.member, grantor: member.grantor, admin_option: member.admin}
+}
+
+/// The acl of an object, if something has been said of it.
+pub(super) fn acl_row(catalog: &Catalog, object: ObjectId) -> V {
+    privileges::shown_acl(catalog, object).map_or(V::Null, V::Texts)
+}
+
 /// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.
-fn namespace(oid: u32, name: &str) -> Row {
-    let rights = ["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"];
-    let rights = if oid == PUBLIC_OID { V::Texts(rights.into()) } else { V::Null };
+fn namespace(catalog: &Catalog, oid: u32, name: &str) -> Row {
+    let rights = if oid == PUBLIC_OID { V::Texts(privileges::acl_of_public(catalog)) } else { V::Null };
     row! {oid: oid, nspname: name, nspowner: owner_of_schema(oid).0, nspacl: rights}
 }
 
@@ -244,8 +261,8 @@ fn owner_of_schema(oid: u32) -> (u32, &'static str) {
 
 fn user_row(role: &Role) -> Row {
     row! {
-        usename: &*role.name, usesysid: role.oid, usecreatedb: false, usesuper: role.superuser,
-        usebypassrls: role.superuser,
+        usename: &*role.name, usesysid: role.oid, usecreatedb: role.createdb, usesuper: role.superuser,
+        usebypassrls: role.bypassrls,
     }
 }
 
@@ -303,12 +320,13 @@ fn persistence(table: &Table) -> &'static str {
     if table.temporary.is_some() { "t" } else { "p" }
 }
 
-fn class(table: &Table) -> Vec<Row> {
+fn class(catalog: &Catalog, table: &Table) -> Vec<Row> {
+    let owner = catalog.owner(table.oid);
     let rows = V::F4(table.statistics.map_or(-1.0, |s| s.rows as f32));
     let pages = table.statistics.map_or(0, |s| i32::try_from(s.pages).unwrap_or(i32::MAX));
     let mut rows = vec![row! {
-        oid: table.oid.0, relname: &*table.name, relnamespace: namespace_of(table), relowner: OWNER_OID,
-        relam: HEAP_AM_OID,
+        oid: table.oid.0, relname: &*table.name, relnamespace: namespace_of(table), relowner: owner,
+        relacl: acl_row(catalog, table.oid), relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
         relpersistence: persistence(table),
         relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
@@ -317,7 +335,7 @@ fn class(table: &Table) -> Vec<Row> {
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
-            oid: i.oid.0, relname: &*i.name, relnamespace: namespace_of(table), relowner: OWNER_OID,
+            oid: i.oid.0, relname: &*i.name, relnamespace: namespace_of(table), relowner: owner,
             relam: BTREE_AM_OID,
             relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: persistence(table), relkind: "i",
             relnatts: index_columns(i).count() as i16, relispopulated: true, relreplident: "n",
@@ -495,9 +513,9 @@ fn enum_rows(of: EnumType) -> Vec<Row> {
     of.def().labels().iter().map(row).collect()
 }
 
-fn type_row(t: &PgType, schema: u32) -> Row {
+fn type_row(t: &PgType, schema: u32, owner: u32) -> Row {
     row! {
-        oid: t.oid, typname: t.name, typnamespace: schema, typowner: OWNER_OID, typlen: t.len,
+        oid: t.oid, typname: t.name, typnamespace: schema, typowner: owner, typlen: t.len,
         typbyval: t.by_value,
         typtype: match t.category {
             "E" => "e",

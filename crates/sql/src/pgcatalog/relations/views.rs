@@ -1,5 +1,5 @@
 //! Views, as the system's relations show them.
-use super::rows::{attribute_rows, standard_columns};
+use super::rows::{acl_row, attribute_rows, standard_columns};
 use super::*;
 use terrace_engine::View;
 
@@ -17,9 +17,10 @@ pub(crate) fn by_oid(catalog: &Catalog, oid: u32) -> Option<&Arc<View>> {
     catalog.views().find(|view| view.oid.0 == oid)
 }
 
-pub(super) fn class(view: &View) -> Row {
+pub(super) fn class(catalog: &Catalog, view: &View) -> Row {
     row! {
-        oid: view.oid.0, relname: &*view.name, relnamespace: PUBLIC_OID, relowner: OWNER_OID, reltuples: V::F4(-1.0),
+        oid: view.oid.0, relname: &*view.name, relnamespace: PUBLIC_OID, relowner: catalog.owner(view.oid),
+        relacl: acl_row(catalog, view.oid), reltuples: V::F4(-1.0),
         relpersistence: "p", relkind: "v", relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
         relreplident: "n",
     }
@@ -33,8 +34,9 @@ pub(super) fn attributes(view: &View) -> Vec<Row> {
 }
 
 /// Of `pg_views`.
-pub(super) fn listed(view: &View) -> Row {
-    row! {schemaname: "public", viewname: &*view.name, viewowner: OWNER, definition: definition(view)}
+pub(super) fn listed(catalog: &Catalog, view: &View) -> Row {
+    let owner = catalog.owner_name(view.oid);
+    row! {schemaname: "public", viewname: &*view.name, viewowner: owner, definition: definition(view)}
 }
 
 /// Of `information_schema.views`.

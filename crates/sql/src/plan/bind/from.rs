@@ -24,6 +24,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Among, DataType, EngineError, RelationName};
 use terrace_grammar::statement::{self as tree, Alias, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
@@ -199,10 +200,12 @@ impl Binder<'_> {
         // A view is permanent, and so is all that it reads.
         let named = if self.is_within() { named.of_definition(None) } else { named };
         if let Some(view) = self.planner.catalog.view(&named) {
+            self.permit(|actor, catalog| actor.permit_view(catalog, view))?;
             return deeper(|| self.view_in_from(view, alias));
         }
         let Some(table) = self.planner.catalog.table(&named) else { return fail(at, undefined_table(name.shown())) };
         self.refuse_temporary(table)?;
+        self.permit(|actor, catalog| actor.permit(catalog, table, Rights::SELECT))?;
         self.tables.borrow_mut().push(table.clone());
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;

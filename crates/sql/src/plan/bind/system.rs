@@ -35,7 +35,8 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
-        if let ("pg_catalog", Some(text)) = (schema, sequence_relations::text_of(own, self.planner.catalog)) {
+        let actor = self.planner.info.actor(self.planner.catalog);
+        if let ("pg_catalog", Some(text)) = (schema, sequence_relations::text_of(own, self.planner.catalog, &actor)) {
             return self.of_sequences(&text, shown, alias).map(Some);
         }
         let Some(provider) = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)? else {

@@ -8,6 +8,7 @@
 use super::from::{Source, renamed};
 use super::scope::{Ctes, Scope};
 use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
+use crate::access::Actor;
 use crate::plan::planner::Planner;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::Column;
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{DataType, EngineError, Table, View, ViewUse};
+use terrace_engine::{Catalog, DataType, EngineError, Table, View, ViewUse};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{Alias, At, Query, Statement};
 
@@ -120,6 +121,18 @@ impl Binder<'_> {
         let bound = bind();
         self.views.within.borrow_mut().pop();
         bound
+    }
+
+    /// 42501 where who reads may not: the current role, or within a view its owner. (A definition is only written.)
+    pub(super) fn permit(&self, may: impl FnOnce(&Actor, &Catalog) -> terrace_engine::Result<()>) -> Result<()> {
+        let catalog: &Catalog = self.planner.catalog;
+        let actor = match self.views.within.borrow().last() {
+            Some(Within::System) => return Ok(()),
+            Some(Within::View(view)) => Actor::of_oid(catalog.owner(view.oid), catalog),
+            None if self.views.defines.borrow().is_some() => return Ok(()),
+            None => self.planner.info.actor(catalog),
+        };
+        Ok(may(&actor, catalog)?)
     }
 
     /// Whether what is bound is not the statement's own text.

@@ -9,6 +9,7 @@
 use crate::error::from_datafusion;
 use crate::memory::row_bytes;
 use crate::parse::constants::constant;
+use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::{call_of, calls_within, sequence_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
@@ -194,7 +195,7 @@ impl RowMaker<'_> {
             match sequence_of(&table.columns[*at], table.space()) {
                 None => rows.iter_mut().for_each(|row| row[*at] = self.constants[*at].clone()),
                 Some(name) => {
-                    let numbers = run.numbers(&name, rows.len()).await?;
+                    let numbers = run.numbers(&name, rows.len(), Identity::of(&table.columns[*at]).is_some()).await?;
                     assert_eq!(numbers.len(), rows.len(), "a number for each row");
                     for (row, number) in rows.iter_mut().zip(numbers) {
                         row[*at] = assign_datum(Datum::Int8(number), table.columns[*at].data_type)?;

@@ -19,7 +19,7 @@ async fn what_terrace_has_not_says_so() {
         "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "CHECKPOINT",
         "CLUSTER t",
-        "GRANT SELECT ON t TO public",
+        "GRANT SELECT (id) ON t TO public",
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE",
         "ALTER INDEX t_pkey RENAME TO k",
         "ALTER TABLE t ALTER COLUMN v TYPE int USING max(id) OVER ()",
@@ -32,7 +32,7 @@ async fn what_terrace_has_not_says_so() {
         "COPY (DELETE FROM t RETURNING id) TO STDOUT",
         "COPY (SELECT id FROM t FOR UPDATE) TO STDOUT",
         "EXPLAIN SELECT id FROM t FOR UPDATE",
-        "SET ROLE x",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO public",
         "COMMIT AND CHAIN",
         "VACUUM (TRUNCATE) t",
     ] {

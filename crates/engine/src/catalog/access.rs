@@ -1,0 +1,300 @@
+//! Who owns what, who may do what with it, and which roles are members of which, as rows of system tables (*format*):
+//!
+//! | table | columns |
+//! |---|---|
+//! | 11 access | object (oid), owner (role's oid), acl (text, NULL: what the kind of object allows by itself) |
+//! | 12 members | role, member, grantor (oids), admin |
+//!
+//! An acl is a list of `grantee=rights+options/grantor`, in numbers: oids, and bits of [`Rights`]. Grantee 0 is PUBLIC.
+//!
+//! 1. An object without a row belongs to the first role, and allows what its kind allows by itself.
+//! 2. A row goes with its object, and moves where TRUNCATE gives a table another object id.
+//! 3. A role that owns an object, or that an acl names, is not dropped.
+//! 4. No role is a member of itself, through whatever others.
+//!
+//! Source: PostgreSQL 15 documentation, chapter 5.7 (Privileges) and chapter 22 (Database Roles).
+use super::roles::Role;
+use super::system::{bad, object};
+use super::{Catalog, ColumnDef, Table, next_version};
+use crate::error::Result;
+use crate::types::{DataType, Datum};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{BitAnd, BitOr, Not};
+use std::sync::{Arc, LazyLock};
+use terrace_storage::ObjectId;
+
+pub(crate) const ACCESS: ObjectId = ObjectId(11);
+pub(crate) const MEMBERS: ObjectId = ObjectId(12);
+/// The schema public and the database, as PostgreSQL numbers them: no object of the user's has such an id.
+pub const PUBLIC_SCHEMA: ObjectId = ObjectId(2200);
+pub const THE_DATABASE: ObjectId = ObjectId(5);
+/// The first role's.
+pub const FIRST_OWNER: u32 = super::roles::FIRST_ROLE_OID;
+/// The role that stands for the database's owner, to whom the schema public belongs. Nobody but superusers is it.
+pub const DATABASE_OWNER: u32 = 6171;
+/// Everybody.
+pub const PUBLIC: u32 = 0;
+
+/// Privileges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rights(pub u16);
+
+impl Rights {
+    pub const NONE: Rights = Rights(0);
+    pub const INSERT: Rights = Rights(1);
+    pub const SELECT: Rights = Rights(1 << 1);
+    pub const UPDATE: Rights = Rights(1 << 2);
+    pub const DELETE: Rights = Rights(1 << 3);
+    pub const TRUNCATE: Rights = Rights(1 << 4);
+    pub const REFERENCES: Rights = Rights(1 << 5);
+    pub const TRIGGER: Rights = Rights(1 << 6);
+    pub const USAGE: Rights = Rights(1 << 7);
+    pub const CREATE: Rights = Rights(1 << 8);
+    pub const TEMPORARY: Rights = Rights(1 << 9);
+    pub const CONNECT: Rights = Rights(1 << 10);
+
+    /// By PostgreSQL's letters, in the order in which it shows them, with their names.
+    pub const ALL: [(Rights, char, &str); 11] = [
+        (Rights::INSERT, 'a', "INSERT"),
+        (Rights::SELECT, 'r', "SELECT"),
+        (Rights::UPDATE, 'w', "UPDATE"),
+        (Rights::DELETE, 'd', "DELETE"),
+        (Rights::TRUNCATE, 'D', "TRUNCATE"),
+        (Rights::REFERENCES, 'x', "REFERENCES"),
+        (Rights::TRIGGER, 't', "TRIGGER"),
+        (Rights::USAGE, 'U', "USAGE"),
+        (Rights::CREATE, 'C', "CREATE"),
+        (Rights::TEMPORARY, 'T', "TEMPORARY"),
+        (Rights::CONNECT, 'c', "CONNECT"),
+    ];
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    pub fn covers(self, other: Rights) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Rights;
+    fn bitor(self, other: Rights) -> Rights {
+        Rights(self.0 | other.0)
+    }
+}
+
+impl BitAnd for Rights {
+    type Output = Rights;
+    fn bitand(self, other: Rights) -> Rights {
+        Rights(self.0 & other.0)
+    }
+}
+
+impl Not for Rights {
+    type Output = Rights;
+    fn not(self) -> Rights {
+        Rights(!self.0)
+    }
+}
+
+/// Kinds of what has privileges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Securable {
+    /// A table or a view.
+    Table,
+    Sequence,
+    Schema,
+    Database,
+}
+
+impl Securable {
+    /// All privileges that there are for it.
+    pub fn rights(self) -> Rights {
+        match self {
+            Securable::Table => Rights(0x7f),
+            Securable::Sequence => Rights::USAGE | Rights::SELECT | Rights::UPDATE,
+            Securable::Schema => Rights::USAGE | Rights::CREATE,
+            Securable::Database => Rights::CREATE | Rights::TEMPORARY | Rights::CONNECT,
+        }
+    }
+
+    /// What everybody may, where nobody has said anything.
+    pub fn of_public(self) -> Rights {
+        match self {
+            Securable::Table | Securable::Sequence => Rights::NONE,
+            Securable::Schema => Rights::USAGE,
+            Securable::Database => Rights::TEMPORARY | Rights::CONNECT,
+        }
+    }
+}
+
+/// What a role has been granted by another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// 0: everybody.
+    pub grantee: u32,
+    pub grantor: u32,
+    pub rights: Rights,
+    /// Those that it may grant in its turn.
+    pub options: Rights,
+}
+
+/// An object's owner and privileges.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    pub owner: u32,
+    /// `None`: what its kind allows by itself.
+    pub acl: Option<Vec<Grant>>,
+}
+
+/// A role that is a member of another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Member {
+    pub role: u32,
+    pub member: u32,
+    pub grantor: u32,
+    /// It may make others members.
+    pub admin: bool,
+}
+
+static DEFINITIONS: LazyLock<[Arc<Table>; 2]> = LazyLock::new(|| {
+    use DataType::{Bool, Int8, Text};
+    let table = |oid, name: &str, columns: &[(&str, DataType)]| {
+        let columns = columns.iter().map(|(name, of)| ColumnDef::new(name, *of)).collect();
+        Arc::new(Table::new(oid, name.into(), columns, Vec::new()))
+    };
+    [
+        table(ACCESS, "access", &[("object", Int8), ("owner", Int8), ("acl", Text)]),
+        table(MEMBERS, "members", &[("role", Int8), ("member", Int8), ("grantor", Int8), ("admin", Bool)]),
+    ]
+});
+
+/// The definition of one of the two tables.
+pub(crate) fn table(oid: ObjectId) -> &'static Arc<Table> {
+    &DEFINITIONS[usize::from(oid == MEMBERS)]
+}
+
+pub(crate) fn row(object: ObjectId, access: &Access) -> Vec<Datum> {
+    let one = |g: &Grant| format!("{}={}+{}/{}", g.grantee, g.rights.0, g.options.0, g.grantor);
+    let text = |acl: &Vec<Grant>| Datum::text(acl.iter().map(one).collect::<Vec<_>>().join(","));
+    let acl = access.acl.as_ref().map_or(Datum::Null, text);
+    vec![Datum::Int8(object.0.into()), Datum::Int8(access.owner.into()), acl]
+}
+
+pub(crate) fn read(row: &[Datum]) -> Result<(ObjectId, Access)> {
+    fn grant(text: &str) -> Option<Grant> {
+        let (grantee, rest) = text.split_once('=')?;
+        let (rights, rest) = rest.split_once('+')?;
+        let (options, grantor) = rest.split_once('/')?;
+        let (rights, options) = (Rights(rights.parse().ok()?), Rights(options.parse().ok()?));
+        Some(Grant { grantee: grantee.parse().ok()?, grantor: grantor.parse().ok()?, rights, options })
+    }
+    let read = || {
+        let [of, owner, acl] = row else { return None };
+        let acl = match acl {
+            Datum::Null => None,
+            Datum::Text(text) if text.is_empty() => Some(vec![]),
+            Datum::Text(text) => Some(text.split(',').map(grant).collect::<Option<Vec<Grant>>>()?),
+            _ => return None,
+        };
+        Some((object(of)?, Access { owner: object(owner)?.0, acl }))
+    };
+    read().ok_or_else(|| bad("access"))
+}
+
+pub(crate) fn member_row(member: &Member) -> Vec<Datum> {
+    let oid = |oid: u32| Datum::Int8(oid.into());
+    vec![oid(member.role), oid(member.member), oid(member.grantor), Datum::Bool(member.admin)]
+}
+
+pub(crate) fn read_member(row: &[Datum]) -> Result<Member> {
+    let read = || {
+        let [role, member, grantor, Datum::Bool(admin)] = row else { return None };
+        let [role, member, grantor] = [object(role)?.0, object(member)?.0, object(grantor)?.0];
+        Some(Member { role, member, grantor, admin: *admin })
+    };
+    read().ok_or_else(|| bad("members"))
+}
+
+/// What keeps programs away that know no privileges: they would let everybody do everything.
+pub(crate) fn note_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("privileges"), Datum::text("")]
+}
+
+/// What a kind of object allows by itself: its owner everything, and everybody [`Securable::of_public`].
+pub fn default_acl(kind: Securable, owner: u32) -> Vec<Grant> {
+    let grant = |grantee, rights| Grant { grantee, grantor: owner, rights, options: Rights::NONE };
+    let mut all = [grant(PUBLIC, kind.of_public()), grant(owner, kind.rights())];
+    if kind == Securable::Schema {
+        // As PostgreSQL shows them of the schema public.
+        all.reverse();
+    }
+    all.into_iter().filter(|grant| !grant.rights.is_empty()).collect()
+}
+
+impl Catalog {
+    /// The oid of an object's owner.
+    pub fn owner(&self, object: ObjectId) -> u32 {
+        let default = if object == PUBLIC_SCHEMA { DATABASE_OWNER } else { FIRST_OWNER };
+        self.access.get(&object).map_or(default, |access| access.owner)
+    }
+
+    /// The name of an object's owner.
+    pub fn owner_name(&self, object: ObjectId) -> String {
+        let owner = self.owner(object);
+        self.role_by_oid(owner).map_or_else(|| owner.to_string(), |role| role.name)
+    }
+
+    /// What has been said of an object's privileges; `None`: nothing.
+    pub fn stated_acl(&self, object: ObjectId) -> Option<&[Grant]> {
+        self.access.get(&object)?.acl.as_deref()
+    }
+
+    /// An object's privileges.
+    pub fn acl(&self, object: ObjectId, kind: Securable) -> Vec<Grant> {
+        self.stated_acl(object).map_or_else(|| default_acl(kind, self.owner(object)), <[Grant]>::to_vec)
+    }
+
+    /// Objects of which something is said.
+    pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, &Access)> {
+        self.access.iter().map(|(object, access)| (*object, access))
+    }
+
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter()
+    }
+
+    pub fn role_by_oid(&self, oid: u32) -> Option<Role> {
+        self.roles().find(|role| role.oid == oid)
+    }
+
+    /// A role, and those that it is a member of, through others; `inherits`: only those whose privileges it has.
+    pub fn with_memberships(&self, role: u32, inherits: bool) -> BTreeSet<u32> {
+        let (mut found, mut left) = (BTreeSet::from([role]), vec![role]);
+        while let Some(next) = left.pop() {
+            if inherits && self.members.iter().any(|m| m.member == next) {
+                let known = self.role_by_oid(next);
+                if known.is_none_or(|role| !role.inherit) {
+                    continue;
+                }
+            }
+            let of = self.members.iter().filter(|m| m.member == next).map(|m| m.role);
+            left.extend(of.filter(|role| found.insert(*role)));
+        }
+        found
+    }
+
+    pub(crate) fn with_access(&self, access: BTreeMap<ObjectId, Access>, members: BTreeSet<Member>) -> Catalog {
+        Catalog { access: Arc::new(access), members: Arc::new(members), version: next_version(), ..self.clone() }
+    }
+
+    /// This catalogue with other access to an object; `None`: with none that is said.
+    pub(crate) fn with_access_to(&self, object: ObjectId, access: Option<Access>) -> Catalog {
+        let mut all = BTreeMap::clone(&self.access);
+        match access {
+            Some(access) => drop(all.insert(object, access)),
+            None => drop(all.remove(&object)),
+        }
+        self.with_access(all, BTreeSet::clone(&self.members))
+    }
+}

@@ -1,0 +1,52 @@
+use crate::catalog::access::{Access, FIRST_OWNER, Grant, Member, Rights, Securable};
+use crate::catalog::roles::Role;
+use crate::database::{Database, EngineConfig};
+use crate::testing::{clean, devices, simulate, storage, table};
+use crate::txn::Isolation::ReadCommitted;
+
+/// Owners, privileges and memberships through a rollback, TRUNCATE, a restart, and the end of what they are of.
+#[test]
+fn access_is_kept_and_goes_with_its_object() {
+    simulate(5, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let t = table(&db, "t").await;
+        let mut txn = db.begin(ReadCommitted);
+        for name in ["ann", "bob", "staff"] {
+            txn.create_role(Role { inherit: name != "bob", ..Role::new(name) }).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        let oid = |name: &str| db.catalog().role(name).unwrap().oid;
+        let (ann, bob, staff) = (oid("ann"), oid("bob"), oid("staff"));
+        let grant = Grant { grantee: staff, grantor: ann, rights: Rights::SELECT, options: Rights::SELECT };
+        let access = Access { owner: ann, acl: Some(vec![grant]) };
+        let mut txn = db.begin(ReadCommitted);
+        txn.set_access(t.oid, access.clone()).await.unwrap();
+        txn.rollback().await.unwrap();
+        assert_eq!((db.catalog().owner(t.oid), db.catalog().stated_acl(t.oid)), (FIRST_OWNER, None));
+        let mut txn = db.begin(ReadCommitted);
+        txn.set_access(t.oid, access).await.unwrap();
+        let member = |role, member| Member { role, member, grantor: FIRST_OWNER, admin: false };
+        for who in [ann, bob] {
+            txn.put_member(member(staff, who)).await.unwrap();
+        }
+        assert_eq!(txn.put_member(member(bob, staff)).await.unwrap_err().state.0, "0LP01");
+        let t = txn.truncate_table(&t).await.unwrap();
+        txn.commit().await.unwrap();
+        clean(&db).await;
+        db.close().await.unwrap();
+
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        let catalog = db.catalog();
+        assert_eq!((catalog.owner(t.oid), catalog.stated_acl(t.oid)), (ann, Some(&[grant][..])));
+        assert_eq!(catalog.acl(t.oid, Securable::Table), [grant]);
+        let all = |role, inherits| catalog.with_memberships(role, inherits).into_iter().collect::<Vec<u32>>();
+        assert_eq!((all(ann, true), all(bob, true), all(bob, false)), (vec![ann, staff], vec![bob], vec![bob, staff]));
+        let mut txn = db.begin(ReadCommitted);
+        txn.drop_table(&t).await.unwrap();
+        txn.drop_role("staff").await.unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!((db.catalog().accesses().count(), db.catalog().members().count()), (0, 0));
+        clean(&db).await;
+    });
+}

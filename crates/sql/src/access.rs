@@ -1,0 +1,202 @@
+//! Who acts, and what that role may do.
+//!
+//! 1. A statement acts as the session's current role; a view reads as its owner.
+//! 2. What a role may do is looked up in the catalogue that the statement sees. So it changes when a GRANT commits, and
+//!    nothing of it is kept but what names the version of that catalogue and the role (`by_key`).
+//! 3. A superuser may do everything. An owner may change and drop what it owns; what else it may do with it is in the
+//!    acl, as it is for others.
+use crate::pgcatalog::SessionInfo;
+use crate::values::is_sequence;
+use std::collections::BTreeSet;
+use terrace_engine::catalog::access::{PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
+use terrace_engine::{Catalog, EngineError, Result, Role, Table, View};
+use terrace_storage::ObjectId;
+
+/// A role that acts.
+#[derive(Clone, Debug)]
+pub(crate) struct Actor {
+    /// `None`: it has been dropped, and may do what everybody may.
+    pub(crate) role: Option<Role>,
+    /// It, and the roles whose privileges it has.
+    has: BTreeSet<u32>,
+    superuser: bool,
+}
+
+impl SessionInfo {
+    /// Whose privileges count now. (Where there is no database, plans are only tested.)
+    pub(crate) fn acting(&self) -> String {
+        self.system.as_ref().map_or_else(|| self.user.clone(), |system| system.settings.lock().acting().to_string())
+    }
+
+    /// `session_user`.
+    pub(crate) fn session_user(&self) -> String {
+        self.system
+            .as_ref()
+            .map_or_else(|| self.user.clone(), |system| system.settings.lock().session_user().to_owned())
+    }
+
+    /// The current role.
+    pub(crate) fn actor(&self, catalog: &Catalog) -> Actor {
+        match &self.system {
+            Some(_) => Actor::named(&self.acting(), catalog),
+            None => Actor { role: None, has: BTreeSet::new(), superuser: true },
+        }
+    }
+}
+
+impl Actor {
+    pub(crate) fn named(name: &str, catalog: &Catalog) -> Actor {
+        Actor::of(catalog.role(name), catalog)
+    }
+
+    pub(crate) fn of_oid(oid: u32, catalog: &Catalog) -> Actor {
+        Actor::of(catalog.role_by_oid(oid), catalog)
+    }
+
+    fn of(role: Option<Role>, catalog: &Catalog) -> Actor {
+        let superuser = role.as_ref().is_some_and(|role| role.superuser);
+        let has = role.as_ref().filter(|_| !superuser).map(|role| catalog.with_memberships(role.oid, true));
+        Actor { role, has: has.unwrap_or_default(), superuser }
+    }
+
+    pub(crate) fn is_superuser(&self) -> bool {
+        self.superuser
+    }
+
+    pub(crate) fn oid(&self) -> u32 {
+        self.role.as_ref().map_or(PUBLIC, |role| role.oid)
+    }
+
+    /// Whether it has all that another role may do.
+    pub(crate) fn has(&self, role: u32) -> bool {
+        self.superuser || self.has.contains(&role)
+    }
+
+    pub(crate) fn owns(&self, catalog: &Catalog, object: ObjectId) -> bool {
+        self.has(catalog.owner(object))
+    }
+
+    /// What it may do, of all that there is, and what it may grant.
+    pub(crate) fn rights(&self, catalog: &Catalog, object: ObjectId, kind: Securable) -> (Rights, Rights) {
+        if self.superuser {
+            return (kind.rights(), kind.rights());
+        }
+        let (mut rights, mut options) = (Rights::NONE, Rights::NONE);
+        for grant in catalog.acl(object, kind).iter().filter(|g| g.grantee == PUBLIC || self.has.contains(&g.grantee)) {
+            (rights, options) = (rights | grant.rights, options | grant.options);
+        }
+        // An owner may always grant.
+        (rights, if self.owns(catalog, object) { kind.rights() } else { options })
+    }
+
+    /// All of `rights`; `any`: or one of them.
+    fn may(&self, catalog: &Catalog, (object, kind): (ObjectId, Securable), rights: Rights, any: bool) -> bool {
+        let found = self.rights(catalog, object, kind).0;
+        if any { !(found & rights).is_empty() } else { found.covers(rights) }
+    }
+
+    /// 42501 where it may not do all of that with a table, or a sequence.
+    pub(crate) fn permit(&self, catalog: &Catalog, table: &Table, rights: Rights) -> Result<()> {
+        self.permit_if(catalog, table, rights, false)
+    }
+
+    /// The same, where one of the rights is enough.
+    pub(crate) fn permit_any(&self, catalog: &Catalog, table: &Table, rights: Rights) -> Result<()> {
+        self.permit_if(catalog, table, rights, true)
+    }
+
+    fn permit_if(&self, catalog: &Catalog, table: &Table, rights: Rights, any: bool) -> Result<()> {
+        if self.superuser {
+            return Ok(());
+        }
+        if table.temporary.is_none() {
+            self.permit_schema(catalog, Rights::USAGE)?;
+        }
+        match self.may(catalog, (table.oid, securable(table)), rights, any) {
+            true => Ok(()),
+            false => Err(denied(kind_of(table), &table.name)),
+        }
+    }
+
+    /// 42501 where it may not read a view.
+    pub(crate) fn permit_view(&self, catalog: &Catalog, view: &View) -> Result<()> {
+        self.permit_schema(catalog, Rights::USAGE)?;
+        match self.may(catalog, (view.oid, Securable::Table), Rights::SELECT, false) {
+            true => Ok(()),
+            false => Err(denied("view", &view.name)),
+        }
+    }
+
+    /// 42501 where it may not do that in the schema public.
+    pub(crate) fn permit_schema(&self, catalog: &Catalog, rights: Rights) -> Result<()> {
+        match self.may(catalog, (PUBLIC_SCHEMA, Securable::Schema), rights, false) {
+            true => Ok(()),
+            false => Err(denied("schema", "public")),
+        }
+    }
+
+    /// 42501 where it may not make something: in the session's space of temporary tables, or in the schema public.
+    pub(crate) fn permit_creation(&self, catalog: &Catalog, temporary: bool) -> Result<()> {
+        if !temporary {
+            return self.permit_schema(catalog, Rights::CREATE);
+        }
+        match self.may(catalog, (THE_DATABASE, Securable::Database), Rights::TEMPORARY, false) {
+            true => Ok(()),
+            false => {
+                let database = crate::pgcatalog::DATABASE;
+                let message = format!("permission denied to create temporary tables in database \"{database}\"");
+                Err(EngineError::new("42501", message))
+            }
+        }
+    }
+
+    /// 42501 where it does not own something.
+    pub(crate) fn require_owner(&self, catalog: &Catalog, object: ObjectId, (kind, name): (&str, &str)) -> Result<()> {
+        match self.owns(catalog, object) {
+            true => Ok(()),
+            false => Err(EngineError::new("42501", format!("must be owner of {kind} {name}"))),
+        }
+    }
+
+    pub(crate) fn require_owner_of(&self, catalog: &Catalog, table: &Table) -> Result<()> {
+        self.require_owner(catalog, table.oid, (kind_of(table), &table.name))
+    }
+
+    /// 42501 where it is no superuser, and may not make and change roles.
+    pub(crate) fn require_createrole(&self, what: &str) -> Result<()> {
+        match self.superuser || self.role.as_ref().is_some_and(|role| role.createrole) {
+            true => Ok(()),
+            false => Err(EngineError::new("42501", format!("permission denied{what}"))),
+        }
+    }
+}
+
+pub(crate) fn securable(table: &Table) -> Securable {
+    if is_sequence(table) { Securable::Sequence } else { Securable::Table }
+}
+
+pub(crate) fn kind_of(table: &Table) -> &'static str {
+    if is_sequence(table) { "sequence" } else { "table" }
+}
+
+pub(crate) fn denied(kind: &str, name: &str) -> EngineError {
+    EngineError::new("42501", format!("permission denied for {kind} {name}"))
+}
+
+/// A role by its name in a statement: CURRENT_USER and its kind are names, too. 42704
+pub(crate) fn role_named(name: &str, info: &SessionInfo, catalog: &Catalog) -> Result<Role> {
+    let named = match name {
+        "current_user" | "current_role" => info.acting(),
+        "session_user" => info.session_user(),
+        other => other.to_owned(),
+    };
+    catalog.role(&named).ok_or_else(|| EngineError::new("42704", format!("role \"{named}\" does not exist")))
+}
+
+/// A privilege by its name. 42601
+pub(crate) fn named_right(name: &str) -> Result<Rights> {
+    let upper = name.to_ascii_uppercase();
+    let upper = if upper == "TEMP" { "TEMPORARY" } else { &upper };
+    let found = Rights::ALL.iter().find(|(_, _, own)| *own == upper).map(|(rights, ..)| *rights);
+    found.ok_or_else(|| EngineError::new("42601", format!("unrecognized privilege type \"{name}\"")))
+}

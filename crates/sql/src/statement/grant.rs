@@ -1,0 +1,413 @@
+//! GRANT and REVOKE.
+//!
+//! 1. They work on the newest definitions, under the lock of definitions.
+//! 2. A privilege is granted by its object's owner (also by a superuser in the owner's place), or by a role that has it
+//!    with the option to grant it. Who loses that option loses what it granted by it, too: with CASCADE, or not at all
+//!    (2BP01).
+//!
+//! Source: PostgreSQL 15 documentation, GRANT and REVOKE.
+use crate::access::{Actor, denied, kind_of, named_right, role_named, securable};
+use crate::error::{undefined_schema, undefined_table, unsupported};
+use crate::parse::relation;
+use crate::pgcatalog;
+use crate::statement::outcome::notice;
+use crate::statement::run::Run;
+use std::collections::BTreeSet;
+use terrace_engine::catalog::access::{Access, Grant, Member, PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
+use terrace_engine::{Catalog, EngineError, Result, Role};
+use terrace_grammar::statement::{self as tree, Granted, Grantee, Ident, Name, Privilege};
+use terrace_storage::ObjectId;
+
+type Notices = Vec<EngineError>;
+
+/// What a privilege is on.
+#[derive(Clone)]
+struct Target {
+    object: ObjectId,
+    securable: Securable,
+    /// As errors call it.
+    kind: &'static str,
+    name: String,
+}
+
+/// What is granted or revoked.
+#[derive(Clone, Copy)]
+struct Wanted {
+    rights: Rights,
+    /// ALL.
+    all: bool,
+    revoke: bool,
+    option: bool,
+    cascade: bool,
+}
+
+impl Run<'_> {
+    /// GRANT or REVOKE of privileges.
+    pub(crate) async fn grant(&self, grant: &tree::Grant) -> Result<Notices> {
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        if let Some(by) = &grant.granted_by
+            && role_named(&by.name, self.info, &catalog)?.oid != actor.oid()
+        {
+            return Err(EngineError::new("0A000", "grantor must be current user"));
+        }
+        if grant.privileges.iter().any(|privilege| !privilege.columns.is_empty()) {
+            return Err(unsupported("a privilege on columns").with_hint("Grant them on the table, or on a view of it."));
+        }
+        let grantees = self.grantees(&grant.grantees, &catalog)?;
+        if grant.option && !grant.revoke && grantees.contains(&PUBLIC) {
+            return Err(EngineError::new("0LP01", "grant options can only be granted to roles"));
+        }
+        let mut notices = vec![];
+        for target in self.targets(&grant.on, &catalog)? {
+            let (rights, all) = rights_of(&grant.privileges, &target, &grant.on, &mut notices)?;
+            let tree::Grant { revoke, option, cascade, .. } = *grant;
+            let wanted = Wanted { rights, all, revoke, option, cascade };
+            let catalog = self.begin_statement().await;
+            let Some(acl) = changed(&catalog, &actor, &target, &grantees, wanted, &mut notices)? else { continue };
+            let access = Access { owner: catalog.owner(target.object), acl: Some(acl) };
+            let set = async { self.cell.lock().await.open().set_access(target.object, access).await };
+            self.cancel.run(set).await?;
+        }
+        Ok(notices)
+    }
+
+    fn grantees(&self, grantees: &[Grantee], catalog: &Catalog) -> Result<Vec<u32>> {
+        let of = |grantee: &Grantee| match grantee {
+            Grantee::Public => Ok(PUBLIC),
+            Grantee::Role(name) => role_named(&name.name, self.info, catalog).map(|role| role.oid),
+        };
+        grantees.iter().map(of).collect()
+    }
+
+    fn targets(&self, on: &Granted, catalog: &Catalog) -> Result<Vec<Target>> {
+        match on {
+            Granted::Tables(names) => names.iter().map(|name| named_table(name, catalog)).collect(),
+            Granted::Sequences(names) => {
+                let one = |name: &Name| match named_table(name, catalog)? {
+                    target if target.securable == Securable::Sequence => Ok(target),
+                    target => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", target.name))),
+                };
+                names.iter().map(one).collect()
+            }
+            Granted::Schemas(names) => names.iter().map(named_schema).collect(),
+            Granted::Databases(names) => names.iter().map(named_database).collect(),
+            Granted::AllIn { sequences, schemas } => {
+                for schema in schemas {
+                    named_schema(schema)?;
+                }
+                let wanted = if *sequences { Securable::Sequence } else { Securable::Table };
+                let tables = catalog.tables().filter(|t| t.temporary.is_none() && securable(t) == wanted);
+                let tables = tables.map(|t| Target::of_table(t.oid, wanted, kind_of(t), &t.name));
+                let views = catalog.views().filter(|_| !sequences);
+                let views = views.map(|v| Target::of_table(v.oid, Securable::Table, "view", &v.name));
+                Ok(tables.chain(views).collect())
+            }
+        }
+    }
+
+    /// GRANT or REVOKE of roles.
+    pub(crate) async fn grant_role(&self, grant: &tree::GrantRole) -> Result<Notices> {
+        self.lock_definitions().await?;
+        let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
+        let grantor = match &grant.granted_by {
+            Some(by) => role_named(&by.name, self.info, &catalog)?.oid,
+            None => actor.oid(),
+        };
+        if grantor != actor.oid() && !actor.is_superuser() {
+            return Err(EngineError::new("42501", "must be superuser to set grantor"));
+        }
+        let members: Vec<Role> = grant
+            .members
+            .iter()
+            .map(|member| match member {
+                Grantee::Public => Err(EngineError::new("42704", "role \"public\" does not exist")),
+                Grantee::Role(name) => role_named(&name.name, self.info, &catalog),
+            })
+            .collect::<Result<_>>()?;
+        let mut notices = vec![];
+        for Privilege { name, columns, .. } in &grant.roles {
+            if !columns.is_empty() {
+                return Err(EngineError::new("0LP01", "column names cannot be included in GRANT/REVOKE ROLE"));
+            }
+            let Some(Ident { name, .. }) = name else {
+                return Err(EngineError::new("42704", "role \"all\" does not exist"));
+            };
+            let role = role_named(name, self.info, &catalog)?;
+            for member in &members {
+                match grant.revoke {
+                    false => self.add_member(&role, member, grantor, grant.option, &mut notices).await?,
+                    true => self.remove_member(&role, member, grant.option, &mut notices).await?,
+                }
+            }
+        }
+        Ok(notices)
+    }
+
+    /// 42501 where the current role may not say who is a member of a role.
+    fn require_admin(&self, catalog: &Catalog, role: &Role) -> Result<()> {
+        let actor = self.info.actor(catalog);
+        if actor.is_superuser() {
+            return Ok(());
+        }
+        if role.superuser {
+            return Err(EngineError::new("42501", "must be superuser to alter superusers"));
+        }
+        let admin = catalog.with_memberships(actor.oid(), false);
+        let may = |m: &Member| m.role == role.oid && m.admin && admin.contains(&m.member);
+        match actor.role.as_ref().is_some_and(|own| own.createrole) || catalog.members().any(may) {
+            true => Ok(()),
+            false => Err(EngineError::new("42501", format!("must have admin option on role \"{}\"", role.name))),
+        }
+    }
+
+    /// Makes a role a member of another.
+    pub(crate) async fn add_member(
+        &self,
+        role: &Role,
+        member: &Role,
+        grantor: u32,
+        admin: bool,
+        notices: &mut Notices,
+    ) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        self.require_admin(&catalog, role)?;
+        if let Some(known) = catalog.members().find(|m| m.role == role.oid && m.member == member.oid)
+            && (known.admin || !admin)
+        {
+            let message = format!("role \"{}\" is already a member of role \"{}\"", member.name, role.name);
+            notices.push(notice("00000", message));
+            return Ok(());
+        }
+        let new = Member { role: role.oid, member: member.oid, grantor, admin };
+        let put = async { self.cell.lock().await.open().put_member(new).await };
+        self.cancel.run(put).await
+    }
+
+    async fn remove_member(&self, role: &Role, member: &Role, option: bool, notices: &mut Notices) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        self.require_admin(&catalog, role)?;
+        let is_it = |m: &Member| m.role == role.oid && m.member == member.oid;
+        let Some(known) = catalog.members().find(|m| is_it(m)).copied() else {
+            let message = format!("role \"{}\" is not a member of role \"{}\"", member.name, role.name);
+            notices.push(notice("01000", message));
+            return Ok(());
+        };
+        let change = async {
+            let mut slot = self.cell.lock().await;
+            match option {
+                true => slot.open().put_member(Member { admin: false, ..known }).await,
+                false => slot.open().delete_members(is_it).await,
+            }
+        };
+        self.cancel.run(change).await
+    }
+}
+
+impl Target {
+    fn of_table(object: ObjectId, securable: Securable, kind: &'static str, name: &str) -> Target {
+        Target { object, securable, kind, name: name.to_owned() }
+    }
+}
+
+/// A table, a view or a sequence. 42P01, 42809
+fn named_table(name: &Name, catalog: &Catalog) -> Result<Target> {
+    let named = relation(name)?;
+    if let Some(view) = catalog.view(&named) {
+        return Ok(Target::of_table(view.oid, Securable::Table, "view", &view.name));
+    }
+    match catalog.table(&named) {
+        Some(table) => Ok(Target::of_table(table.oid, securable(table), kind_of(table), &table.name)),
+        None if catalog.relation_exists(&named) => Err(EngineError::new("42809", format!("\"{named}\" is an index"))),
+        None => Err(undefined_table(named.name)),
+    }
+}
+
+fn named_schema(name: &Ident) -> Result<Target> {
+    match name.name.as_str() {
+        pgcatalog::PUBLIC => Ok(Target::of_table(PUBLIC_SCHEMA, Securable::Schema, "schema", "public")),
+        system if pgcatalog::is_schema(system) => Err(unsupported(format!("a privilege on the schema {system}"))),
+        other => Err(undefined_schema(other)),
+    }
+}
+
+fn named_database(name: &Ident) -> Result<Target> {
+    match name.name == pgcatalog::DATABASE {
+        true => Ok(Target::of_table(THE_DATABASE, Securable::Database, "database", pgcatalog::DATABASE)),
+        false => Err(EngineError::new("3D000", format!("database \"{}\" does not exist", name.name))),
+    }
+}
+
+/// The privileges that a statement names, as far as they are those of the object; whether it names ALL. 42601, 0LP01
+fn rights_of(privileges: &[Privilege], target: &Target, on: &Granted, notices: &mut Notices) -> Result<(Rights, bool)> {
+    let mut rights = Rights::NONE;
+    for Privilege { name, .. } in privileges {
+        let Some(Ident { name, .. }) = name else { return Ok((target.securable.rights(), true)) };
+        rights = rights | named_right(name)?;
+    }
+    // GRANT ON TABLE takes sequences, too, and means what those have.
+    let of_tables = matches!(on, Granted::Tables(_));
+    let named = match of_tables {
+        true => Securable::Table.rights() | Securable::Sequence.rights(),
+        false => target.securable.rights(),
+    };
+    refuse_others(rights, named, if of_tables { "relation" } else { target.kind })?;
+    match target.securable {
+        Securable::Table => refuse_others(rights, Securable::Table.rights(), "table")?,
+        own if !own.rights().covers(rights) => {
+            let message = format!("sequence \"{}\" only supports USAGE, SELECT, and UPDATE privileges", target.name);
+            notices.push(notice("0LP01", message));
+        }
+        _ => {}
+    }
+    Ok((rights & target.securable.rights(), false))
+}
+
+fn refuse_others(rights: Rights, allowed: Rights, kind: &str) -> Result<()> {
+    match Rights::ALL.iter().find(|(one, ..)| rights.covers(*one) && !allowed.covers(*one)) {
+        Some((_, _, name)) => Err(EngineError::new("0LP01", format!("invalid privilege type {name} for {kind}"))),
+        None => Ok(()),
+    }
+}
+
+/// The acl after the statement; `None`: it stays.
+fn changed(
+    catalog: &Catalog,
+    actor: &Actor,
+    target: &Target,
+    grantees: &[u32],
+    wanted: Wanted,
+    notices: &mut Notices,
+) -> Result<Option<Vec<Grant>>> {
+    let (owner, mut acl) = (catalog.owner(target.object), catalog.acl(target.object, target.securable));
+    let (grantor, options) = best_grantor(catalog, actor, target, wanted.rights);
+    let rights = wanted.rights & options;
+    let (own_rights, own_options) = actor.rights(catalog, target.object, target.securable);
+    if rights.is_empty() && own_rights.is_empty() && own_options.is_empty() {
+        return Err(denied(target.kind, &target.name));
+    }
+    let done = if wanted.revoke { "revoked" } else { "granted" };
+    if rights.is_empty() {
+        let message = if wanted.revoke {
+            format!("no privileges could be revoked for \"{}\"", target.name)
+        } else {
+            format!("no privileges were granted for \"{}\"", target.name)
+        };
+        notices.push(notice(if wanted.revoke { "01006" } else { "01007" }, message));
+        return Ok(None);
+    }
+    if rights != wanted.rights && !wanted.all {
+        let were = if wanted.revoke { "could be" } else { "were" };
+        let message = format!("not all privileges {were} {done} for \"{}\"", target.name);
+        notices.push(notice(if wanted.revoke { "01006" } else { "01007" }, message));
+    }
+    for grantee in grantees {
+        match wanted.revoke {
+            true => {
+                let given = Given { grantee: *grantee, grantor, rights, option: wanted.option };
+                revoke(&mut acl, owner, given, wanted.cascade)?;
+            }
+            false => give(&mut acl, owner, Given { grantee: *grantee, grantor, rights, option: wanted.option })?,
+        }
+    }
+    Ok(Some(acl))
+}
+
+/// In whose name it is granted, and what that role may grant.
+fn best_grantor(catalog: &Catalog, actor: &Actor, target: &Target, wanted: Rights) -> (u32, Rights) {
+    let owner = catalog.owner(target.object);
+    if actor.has(owner) {
+        return (owner, target.securable.rights());
+    }
+    let acl = catalog.acl(target.object, target.securable);
+    let options_of = |role: u32| options_of(&acl, role);
+    let mut best = (actor.oid(), options_of(actor.oid()));
+    let roles: BTreeSet<u32> = acl.iter().map(|grant| grant.grantee).filter(|role| actor.has(*role)).collect();
+    for role in roles {
+        let options = options_of(role);
+        let more = |rights: Rights| (rights & wanted).0.count_ones();
+        if more(options) > more(best.1) {
+            best = (role, options);
+        }
+    }
+    best
+}
+
+fn options_of(acl: &[Grant], role: u32) -> Rights {
+    acl.iter().filter(|grant| grant.grantee == role).fold(Rights::NONE, |all, grant| all | grant.options)
+}
+
+#[derive(Clone, Copy)]
+struct Given {
+    grantee: u32,
+    grantor: u32,
+    rights: Rights,
+    /// The option to grant them, too; of REVOKE: only that.
+    option: bool,
+}
+
+/// 0LP01 where the option would go back to who has it from the grantee.
+fn give(acl: &mut Vec<Grant>, owner: u32, given: Given) -> Result<()> {
+    if given.option && given.grantor != owner {
+        let mut without = acl.clone();
+        let all = without.iter().filter(|grant| grant.grantee == given.grantee).copied().collect::<Vec<Grant>>();
+        for Grant { grantee, grantor, rights, .. } in all {
+            revoke(&mut without, owner, Given { grantee, grantor, rights, option: true }, true)?;
+        }
+        if !options_of(&without, given.grantor).covers(given.rights) {
+            return Err(EngineError::new("0LP01", "grant options cannot be granted back to your own grantor"));
+        }
+    }
+    let options = if given.option { given.rights } else { Rights::NONE };
+    match acl.iter_mut().find(|grant| (grant.grantee, grant.grantor) == (given.grantee, given.grantor)) {
+        Some(grant) => (grant.rights, grant.options) = (grant.rights | given.rights, grant.options | options),
+        None => acl.push(Grant { grantee: given.grantee, grantor: given.grantor, rights: given.rights, options }),
+    }
+    Ok(())
+}
+
+/// Invariant 2. 2BP01
+fn revoke(acl: &mut Vec<Grant>, owner: u32, given: Given, cascade: bool) -> Result<()> {
+    let is_it = |grant: &Grant| (grant.grantee, grant.grantor) == (given.grantee, given.grantor);
+    let Some(at) = acl.iter().position(is_it) else { return Ok(()) };
+    let before = acl[at].options;
+    acl[at].options = before & !given.rights;
+    if !given.option {
+        acl[at].rights = acl[at].rights & !given.rights;
+    }
+    if acl[at].rights.is_empty() {
+        acl.remove(at);
+    }
+    let lost = before & given.rights & !options_of(acl, given.grantee);
+    if lost.is_empty() || given.grantee == owner {
+        return Ok(());
+    }
+    let by_it = |grant: &Grant| grant.grantor == given.grantee && !((grant.rights | grant.options) & lost).is_empty();
+    while let Some(grant) = acl.iter().copied().find(by_it) {
+        if !cascade {
+            let error = EngineError::new("2BP01", "dependent privileges exist");
+            return Err(error.with_hint("Use CASCADE to revoke them too."));
+        }
+        let dependent = Given { grantee: grant.grantee, grantor: grant.grantor, rights: lost, option: false };
+        revoke(acl, owner, dependent, true)?;
+    }
+    Ok(())
+}
+
+/// The acl of an object that gets another owner, who has what the old one had.
+pub(crate) fn with_owner(acl: &[Grant], old: u32, new: u32) -> Vec<Grant> {
+    let renamed = |role: u32| if role == old { new } else { role };
+    let mut all: Vec<Grant> = vec![];
+    for grant in acl {
+        let (grantee, grantor) = (renamed(grant.grantee), renamed(grant.grantor));
+        match all.iter_mut().find(|known| (known.grantee, known.grantor) == (grantee, grantor)) {
+            Some(known) => {
+                (known.rights, known.options) = (known.rights | grant.rights, known.options | grant.options);
+            }
+            None => all.push(Grant { grantee, grantor, ..*grant }),
+        }
+    }
+    all
+}
