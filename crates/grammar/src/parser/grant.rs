@@ -110,7 +110,7 @@ impl Parser<'_> {
         let granted_by = self.granted_by()?;
         let cascade = revoke && self.cascade();
         let option = option_for || with_option;
-        let grant = GrantRole { at, revoke, option, roles, members, granted_by, cascade };
+        let grant = GrantRole { at, group: false, revoke, option, roles, members, granted_by, cascade };
         Ok(Statement::GrantRole(Box::new(grant)))
     }
 
@@ -131,7 +131,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows ALTER GROUP. None: it is another form, and nothing of it is read but the name.
+    /// What follows ALTER GROUP.
     pub(super) fn alter_group(&mut self, at: At) -> Result<Statement> {
         let group = self.role_name()?;
         let revoke = match self.token().keyword {
@@ -143,7 +143,8 @@ impl Parser<'_> {
         self.expect_word(K::User)?;
         let members = self.list(Self::role_name)?.into_iter().map(Grantee::Role).collect();
         let roles = vec![Privilege { at: group.at, name: Some(group), columns: vec![] }];
-        let grant = GrantRole { at, revoke, option: false, roles, members, granted_by: None, cascade: false };
+        let (option, granted_by, cascade) = (false, None, false);
+        let grant = GrantRole { at, group: true, revoke, option, roles, members, granted_by, cascade };
         Ok(Statement::GrantRole(Box::new(grant)))
     }
 }

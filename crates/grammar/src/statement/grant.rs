@@ -52,6 +52,8 @@ pub enum Grantee {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantRole {
     pub at: At,
+    /// It is ALTER GROUP.
+    pub group: bool,
     pub revoke: bool,
     /// WITH ADMIN OPTION, or ADMIN OPTION FOR.
     pub option: bool,

@@ -194,14 +194,14 @@ fn privileges_and_roles_are_granted_and_revoked() {
     };
     assert!(revoke.revoke && revoke.option && revoke.cascade && revoke.privileges[0].name.is_none());
     assert!(matches!(revoke.on, Granted::AllIn { sequences: true, .. }));
-    for (sql, revoke, option) in [
-        ("GRANT a, b TO c WITH ADMIN OPTION", false, true),
-        ("REVOKE ADMIN OPTION FOR a FROM c, d", true, true),
-        ("ALTER GROUP a ADD USER c", false, false),
-        ("ALTER GROUP a DROP USER c", true, false),
+    for (sql, revoke, option, group) in [
+        ("GRANT a, b TO c WITH ADMIN OPTION", false, true, false),
+        ("REVOKE ADMIN OPTION FOR a FROM c, d", true, true, false),
+        ("ALTER GROUP a ADD USER c", false, false, true),
+        ("ALTER GROUP a DROP USER c", true, false, true),
     ] {
         let Statement::GrantRole(grant) = statement(sql) else { panic!("{sql}") };
-        assert_eq!((grant.revoke, grant.option), (revoke, option), "{sql}");
+        assert_eq!((grant.revoke, grant.option, grant.group), (revoke, option, group), "{sql}");
     }
 }
 

@@ -161,7 +161,12 @@ impl<'s> Kind<'s> {
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Grant(grant) => Kind::task(if grant.revoke { "REVOKE" } else { "GRANT" }, T::Grant(grant)),
             Statement::GrantRole(grant) => {
-                Kind::task(if grant.revoke { "REVOKE ROLE" } else { "GRANT ROLE" }, T::GrantRole(grant))
+                let tag = match (grant.group, grant.revoke) {
+                    (true, _) => "ALTER ROLE",
+                    (false, true) => "REVOKE ROLE",
+                    (false, false) => "GRANT ROLE",
+                };
+                Kind::task(tag, T::GrantRole(grant))
             }
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Lock(lock) => Kind::session("LOCK TABLE", C::Lock(lock)),
