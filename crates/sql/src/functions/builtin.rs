@@ -42,6 +42,8 @@ mod sessions;
 mod text;
 mod times;
 
+pub(crate) use regex::split;
+
 pub(crate) use known::{is_known_aggregate, is_known_function, window_arguments};
 
 /// A name, and the functions that have it.

@@ -17,11 +17,24 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
 use std::sync::Arc;
-use terrace_engine::EngineError;
+use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
 
 /// Functions that answer rows, which Terrace has not.
-const SETS: &[&str] = &["generate_series", "regexp_matches", "regexp_split_to_table", "string_to_table"];
+const SETS: &[&str] = &["generate_series", "regexp_matches"];
+
+/// Functions that are casts to the type of the name.
+const CASTS: [(&str, DataType); 9] = [
+    ("int2", DataType::Int2),
+    ("int4", DataType::Int4),
+    ("int8", DataType::Int8),
+    ("float4", DataType::Float4),
+    ("float8", DataType::Float8),
+    ("text", DataType::Text),
+    ("bool", DataType::Bool),
+    ("date", DataType::Date),
+    ("timestamptz", DataType::Timestamptz),
+];
 
 impl Binder<'_> {
     /// A function that is known to be there, of these arguments.
@@ -87,6 +100,13 @@ impl Binder<'_> {
                 return self.of_enum(name, call, at, scope);
             }
             "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
+            "string_to_table" | "regexp_split_to_table" if call.over.is_none() => {
+                return self.split_to_rows(name, call, at, scope);
+            }
+            "width_bucket" if call.args.len() == 2 => {
+                let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+                return self.array_call("width_bucket array", call, args, at, scope);
+            }
             "generate_subscripts" => return self.subscripts_of_list(call, at, scope),
             "pg_listening_channels" if call.args.is_empty() => return self.listening_channels(scope),
             "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
@@ -100,6 +120,12 @@ impl Binder<'_> {
             }
             _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
             _ => {}
+        }
+        if let ([arg], false, None) = (call.args.as_slice(), call.star, &call.over)
+            && let Some((_, of)) = CASTS.iter().find(|(known, _)| *known == name)
+        {
+            let value = self.expr(&arg.value, scope)?;
+            return self.cast_to(value, *of, &scope.schema).at_value_of(&[&arg.value]).at(at);
         }
         if let Some(made) = self.json_call(name, call, at, scope)? {
             return Ok(made);

@@ -50,6 +50,9 @@ impl Binder<'_> {
                 lists
             }
             "generate_subscripts" => vec![("", pad(self.subscripts(call, at, scope)?))],
+            name @ ("string_to_table" | "regexp_split_to_table") => {
+                vec![("", pad(self.split_list(name, call, at, scope)?))]
+            }
             name => match spreads::function(name) {
                 Some(spread) => spread.columns(&self.spread_arg(spread, call, at, scope)?, padded),
                 None => return Ok(None),

@@ -21,13 +21,28 @@ use terrace_grammar::statement::{At, Call};
 impl Binder<'_> {
     /// `unnest(array)` as an expression.
     pub(super) fn unnest(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
+        let array = self.array_of(&array.value, call, at, scope)?;
+        self.rows_of_list(array, at, scope)
+    }
+
+    /// `string_to_table` and `regexp_split_to_table`: the items of what their functions of arrays answer.
+    pub(super) fn split_to_rows(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let list = self.split_list(name, call, at, scope)?;
+        self.rows_of_list(list, at, scope)
+    }
+
+    pub(super) fn split_list(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        self.array_call(&name.replace("_table", "_array"), call, args, at, scope)
+    }
+
+    fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let clause = scope.clause.get();
         if !matches!(clause, Clause::Items | Clause::Order) {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
-        let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
-        let array = self.array_of(&array.value, call, at, scope)?;
         let of = field_type(array.to_field(&scope.schema)?.1.as_ref()).and_then(DataType::item);
         let items = Expr::Unnest(Unnest::new(array));
         Ok(match of {

@@ -103,6 +103,26 @@ pub(super) const TABLE: &[Function] = &[
         })
     },
     Function {
+        least: 2,
+        strict: true,
+        ..joins("regexp_split_to_array", &[TEXT, TEXT, TEXT], Slot::Texts, |_, v| {
+            array(DataType::Text, crate::functions::builtin::split(v)?.into_iter().map(Datum::text))
+        })
+    },
+    // `width_bucket(value, thresholds)`.
+    Function {
+        sees: true,
+        compatible: true,
+        ..measures("width_bucket array", &[Slot::Item, Slot::Array], INT, |_, v| {
+            let bounds = items(&v[1])?;
+            if bounds.iter().any(Datum::is_null) {
+                return Err(EngineError::new("22004", "thresholds array must not contain NULLs"));
+            }
+            let below = |bound: &Datum| bound.as_ref().cmp_key(v[0].as_ref()).is_le();
+            Ok(Datum::Int4(bounds.partition_point(below) as i32))
+        })
+    },
+    Function {
         sees: true,
         ..measures("trim_array", &[Slot::Array, INT], Slot::Array, |of, v| {
             let (most, less) = (count(&v[0])?, number(&v[1])?);
