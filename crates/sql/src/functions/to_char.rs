@@ -15,9 +15,9 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use std::collections::BTreeMap;
 use number::Given;
-use terrace_engine::types::Zone;
+use std::collections::BTreeMap;
+use terrace_engine::types::{Zone, is_infinite};
 use terrace_engine::{Datum, EngineError};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -88,6 +88,10 @@ fn times(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
         };
         if !read.contains_key(pattern) {
             read.insert(pattern, time::Pattern::read(pattern).map_err(tunnel)?);
+        }
+        if is_infinite(micros) {
+            out.push(None);
+            continue;
         }
         let (local, offset) = match with_zone {
             true => (zone.local(micros), zone.offset_at(micros)),

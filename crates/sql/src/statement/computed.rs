@@ -12,7 +12,8 @@ use crate::statement::create_as::column_type;
 use crate::statement::run::Run;
 use crate::statement::zoned::Kept;
 use crate::values::{assign_array, is_zoned};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Schema, TimeUnit};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
@@ -113,7 +114,7 @@ impl Run<'_> {
         refuse_subquery(text, of)?;
         let text = stored::constraint(text, &table.name)?;
         let text = if of == For::Condition { stored::as_condition(&text) } else { text };
-        let text = self.with_times(Kept::Check(table), &text).await;
+        let text = self.with_times(Kept::Check(table), &text).await?;
         let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
         let stored = Stored::read(&text).ok_or_else(broken)?;
         let item = terrace_grammar::statement::Item { expr: stored.expr().clone(), alias: None };
@@ -210,6 +211,23 @@ fn refuse_subquery(text: &str, of: For) -> Result<()> {
     }
 }
 
+/// Whether it writes a time as a text, or reads one: by DateStyle, IntervalStyle and the session's zone.
+fn shows_time(whole: &Expr, args: &[Expr], schema: &DFSchema) -> bool {
+    let is_time = |of: &ArrowType| {
+        matches!(of, ArrowType::Date32 | ArrowType::Interval(_) | ArrowType::Timestamp(TimeUnit::Microsecond, _))
+    };
+    let of = |expr: &Expr| expr.get_type(schema).ok();
+    let Some(made) = of(whole) else { return false };
+    let given = |is: &dyn Fn(&ArrowType) -> bool| {
+        args.iter().any(|arg| !matches!(arg, Expr::Literal(..)) && of(arg).is_some_and(|of| is(&of)))
+    };
+    match made {
+        ArrowType::Utf8 => given(&is_time),
+        made if is_time(&made) => given(&|of| *of == ArrowType::Utf8) && !given(&is_time),
+        _ => false,
+    }
+}
+
 /// Invariant 2.
 fn refuse_changing(plan: &LogicalPlan, of: For) -> Result<()> {
     let zoned = is_zoned;
@@ -219,11 +237,16 @@ fn refuse_changing(plan: &LogicalPlan, of: For) -> Result<()> {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 changing |= match expr {
-                    Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+                    Expr::ScalarFunction(call) => {
+                        call.func.signature().volatility != Volatility::Immutable
+                            || schemas.first().is_some_and(|input| shows_time(expr, &call.args, input.schema()))
+                    }
                     // By the session's zone.
                     Expr::Cast(cast) => schemas.first().is_some_and(|input| {
                         let from = cast.expr.get_type(input.schema());
+                        let one = std::slice::from_ref(cast.expr.as_ref());
                         from.is_ok_and(|from| zoned(&from) != zoned(cast.field.data_type()))
+                            || shows_time(expr, one, input.schema())
                     }),
                     _ => false,
                 };

@@ -58,9 +58,7 @@ pub(super) const TABLE: &[Builtin] = &[
 /// The number of a byte, or of a bit, of so many. 2202E
 fn index(at: i64, count: usize) -> Result<usize> {
     let found = usize::try_from(at).ok().filter(|at| *at < count);
-    found.ok_or_else(|| {
-        EngineError::new("2202E", format!("index {at} out of valid range, 0..{}", count as i64 - 1))
-    })
+    found.ok_or_else(|| EngineError::new("2202E", format!("index {at} out of valid range, 0..{}", count as i64 - 1)))
 }
 
 fn get_byte(values: &[Datum]) -> Result<Datum> {
@@ -96,10 +94,16 @@ fn set_bit(values: &[Datum]) -> Result<Datum> {
 /// `btrim(bytea, bytea)` and its kind: without the bytes of the second at the ends.
 pub(super) fn trimmed(values: &[Datum], front: bool, back: bool) -> Result<Datum> {
     let (mut of, gone) = (bytes(&values[0])?, bytes(&values[1])?);
-    while front && let Some((first, rest)) = of.split_first() && gone.contains(first) {
+    while front
+        && let Some((first, rest)) = of.split_first()
+        && gone.contains(first)
+    {
         of = rest;
     }
-    while back && let Some((last, rest)) = of.split_last() && gone.contains(last) {
+    while back
+        && let Some((last, rest)) = of.split_last()
+        && gone.contains(last)
+    {
         of = rest;
     }
     Ok(Datum::Bytea(of.into()))

@@ -10,6 +10,7 @@
 //! Reports for DataFusion 55.2: `regexp_replace` expands `$1` in the replacement, and knows nothing of `\&`; of
 //! alternatives the first is taken, not the longest; `regexp_count` is bigint.
 mod places;
+mod similar;
 
 use super::pattern::{Pattern, translated};
 use super::text::text;
@@ -89,6 +90,13 @@ pub(super) const TABLE: &[Builtin] = &[
             ours(&[TEXT, TEXT], DataType::Int4, count),
             ours(&[TEXT, TEXT, INT], DataType::Int4, count),
             ours(&[TEXT, TEXT, INT, TEXT], DataType::Int4, count),
+        ],
+    },
+    Builtin {
+        name: "similar_to_escape",
+        overloads: &[
+            ours(&[TEXT], DataType::Text, similar::regular),
+            ours(&[TEXT, TEXT], DataType::Text, similar::regular),
         ],
     },
     Builtin {

@@ -114,10 +114,7 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "unistr", overloads: &[ours(&[TEXT], DataType::Text, unistr)] },
     Builtin {
         name: "strpos",
-        overloads: &[
-            theirs(&[TEXT, TEXT], DataType::Int4),
-            ours(OF_BYTES, DataType::Int4, super::bytes::position),
-        ],
+        overloads: &[theirs(&[TEXT, TEXT], DataType::Int4), ours(OF_BYTES, DataType::Int4, super::bytes::position)],
     },
     Builtin { name: "substr", overloads: PART },
     Builtin { name: "substring", overloads: PART_OR_PATTERN },
@@ -228,8 +225,8 @@ fn bytes_part(values: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bytea(of[at(from)..at(end)].to_vec().into()))
 }
 
-/// Letters by their numbers: `\\0061`, `\\u0061`, `\\+000061`, `\\U00000061`; `\\\\` is a backslash. Two that are halves of a
-/// letter are one.
+/// Letters by their numbers: `\0061`, `\u0061`, `\+000061`, `\U00000061`; `\\` is a backslash. Two that are halves of
+/// a letter are one.
 fn unistr(values: &[Datum]) -> Result<Datum> {
     let mut rest = text(&values[0])?;
     let mut made = String::with_capacity(rest.len());

@@ -90,9 +90,8 @@ pub(super) enum Given {
     Float(f64, usize),
 }
 
-const NAMES: [&str; 20] = [
-    "EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH", ",", ".", "0", "9", "B", "C", "D", "G", "L", "S", "V",
-];
+const NAMES: [&str; 20] =
+    ["EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH", ",", ".", "0", "9", "B", "C", "D", "G", "L", "S", "V"];
 
 /// The name that a text begins with, in capitals, and whether it is written so.
 fn name_at(text: &str) -> Option<(&'static str, bool)> {
@@ -232,8 +231,7 @@ impl Shape {
         if self.plus || self.minus || self.bracket {
             return Err(wrong("cannot use \"S\" and \"PL\"/\"MI\"/\"SG\"/\"PR\" together"));
         }
-        (self.anchor, self.before_sign) =
-            if self.point { (Anchor::Behind, 0) } else { (Anchor::Before, self.before) };
+        (self.anchor, self.before_sign) = if self.point { (Anchor::Behind, 0) } else { (Anchor::Before, self.before) };
         Ok(())
     }
 

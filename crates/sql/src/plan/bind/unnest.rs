@@ -7,6 +7,7 @@ use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
 use super::{Binder, Result, unsupported, wrong};
+use crate::functions::arrays::calls;
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
@@ -37,7 +38,27 @@ impl Binder<'_> {
         self.array_call(&name.replace("_table", "_array"), call, args, at, scope)
     }
 
-    fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
+    /// `generate_series` of timestamps, as a list; `None`: it is of something else. Dates are moments.
+    pub(super) fn time_series(&self, args: Vec<Expr>, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let of = |arg: &Expr| if is_open(arg) { None } else { arg.get_type(&scope.schema).ok() };
+        let types: Vec<Option<ArrowType>> = args[..2].iter().map(of).collect();
+        let is_time = |of: &Option<ArrowType>| matches!(of, Some(ArrowType::Date32 | ArrowType::Timestamp(..)));
+        let plain = |of: &Option<ArrowType>| matches!(of, None | Some(ArrowType::Timestamp(_, None)));
+        if !types.iter().any(is_time) {
+            return Ok(None);
+        }
+        let to = if types.iter().all(plain) { DataType::Timestamp } else { DataType::Timestamptz };
+        let mut cast = vec![];
+        for (at, arg) in args.into_iter().enumerate() {
+            cast.push(self.cast_to(arg, if at < 2 { to } else { DataType::Interval }, &scope.schema)?);
+        }
+        match calls::call("time series", cast, &scope.schema)? {
+            Some(made) => self.made(made, &scope.schema).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let clause = scope.clause.get();
         if !matches!(clause, Clause::Items | Clause::Order) {
             let message = format!("set-returning functions are not allowed in {}", clause.name());

@@ -36,7 +36,10 @@ fn found(of: &str, pattern: &str, flags: &Flags, which: &Which) -> Answer<Option
         extent(pattern, flags.any_case)?;
     }
     with_matcher(pattern, flags, |matcher| {
-        if which.group as usize >= matcher.regex.captures_len() {
+        let groups = matcher.regex.captures_len() - 1;
+        // Without groups all that matched is the first one.
+        let wanted = if groups == 0 && which.group == 1 { 0 } else { which.group };
+        if wanted as usize > groups {
             return Ok(None);
         }
         let (mut from, mut left) = (place(of, which.start), which.number);
@@ -45,7 +48,7 @@ fn found(of: &str, pattern: &str, flags: &Flags, which: &Which) -> Answer<Option
         {
             left -= 1;
             if left == 0 {
-                return group(matcher, of, at, matched, which.group);
+                return group(matcher, of, at, matched, wanted);
             }
             if left % LOOK == 0 {
                 memory::check()?;

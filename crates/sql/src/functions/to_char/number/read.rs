@@ -26,15 +26,8 @@ pub(crate) fn number(text: &str, pattern: &str) -> Result<Datum> {
         let what = if pattern.shape.roman { "\"RN\"" } else { "\"EEEE\"" };
         return Err(EngineError::new("0A000", format!("{what} not supported for input")));
     }
-    let mut reader = Reader {
-        text: text.as_bytes(),
-        at: 0,
-        sign: b' ',
-        digits: String::new(),
-        before: 0,
-        behind: 0,
-        point: false,
-    };
+    let mut reader =
+        Reader { text: text.as_bytes(), at: 0, sign: b' ', digits: String::new(), before: 0, behind: 0, point: false };
     for item in &pattern.items {
         if reader.at >= reader.text.len() {
             break;

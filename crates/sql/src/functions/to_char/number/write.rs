@@ -216,7 +216,18 @@ impl<'p> Writer<'p> {
         if !sign_done && digits.blanks == 0 {
             places += 1;
         }
-        Writer { shape, digits, next: 0, place: 0, last, places, sign_done, within: false, end: None, out: String::new() }
+        Writer {
+            shape,
+            digits,
+            next: 0,
+            place: 0,
+            last,
+            places,
+            sign_done,
+            within: false,
+            end: None,
+            out: String::new(),
+        }
     }
 
     fn put(&mut self, item: &Item) {
