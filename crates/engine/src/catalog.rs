@@ -12,6 +12,7 @@
 use crate::types::{DataType, Datum};
 use access::{Access, Member};
 use comments::Comments;
+use domains::{Domain, Domains};
 use enums::Enums;
 use extras::Extras;
 use foreign::ForeignKey;
@@ -26,6 +27,7 @@ use views::View;
 
 pub mod access;
 pub mod comments;
+pub mod domains;
 pub mod enums;
 pub mod extras;
 pub mod foreign;
@@ -53,6 +55,10 @@ pub struct ColumnDef {
     /// Value of rows written before the column was added.
     pub missing: Datum,
     pub dropped: bool,
+    /// Whose conditions values keep; `data_type` is its base.
+    pub domain: Option<Arc<Domain>>,
+    /// Of a second, that values keep: of timestamps, times and intervals.
+    pub digits: Option<u8>,
 }
 
 impl ColumnDef {
@@ -65,6 +71,8 @@ impl ColumnDef {
             default_sql: None,
             missing: Datum::Null,
             dropped: false,
+            domain: None,
+            digits: None,
         }
     }
     pub fn not_null(mut self) -> ColumnDef {
@@ -173,6 +181,7 @@ pub struct Catalog {
     enums: Arc<Enums>,
     access: Arc<BTreeMap<ObjectId, Access>>,
     members: Arc<BTreeSet<Member>>,
+    domains: Arc<Domains>,
     version: u64,
 }
 
@@ -295,6 +304,7 @@ impl Catalog {
             enums: self.enums.clone(),
             access: self.access.clone(),
             members: self.members.clone(),
+            domains: self.domains.clone(),
             ..Catalog::of(tables)
         }
     }

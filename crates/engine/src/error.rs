@@ -62,7 +62,7 @@ impl EngineError {
         self.table = Some(table.into());
         self
     }
-    pub(crate) fn on_column(mut self, column: &str) -> EngineError {
+    pub fn on_column(mut self, column: &str) -> EngineError {
         self.column = Some(column.into());
         self
     }

@@ -28,6 +28,7 @@ pub mod types;
 mod usage;
 mod versions;
 
+pub use catalog::domains::{Domain, DomainCheck};
 pub use catalog::foreign::{Action, ForeignKey, may_refer};
 pub use catalog::roles::{FIRST_ROLE, Role};
 pub use catalog::temporary::{Among, Names, OnCommit, OwnSpace, RelationName, Space, Temporary};

@@ -17,6 +17,7 @@ pub mod interval;
 pub mod json;
 mod number;
 mod numeric;
+pub mod style;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -27,8 +28,12 @@ pub use array::{Array, ArrayView, Items};
 pub use enums::EnumType;
 pub use interval::Interval;
 pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
+pub use style::Style;
 pub use time::DAY_MICROS;
-pub use timestamp::{civil_from_days, date_of_timestamp, days_from_civil, timestamp_of_date};
+pub use timestamp::{
+    DATES, FIRST_TIMESTAMP, civil_from_days, date_of_timestamp, days_from_civil, is_infinite, is_infinite_date,
+    timestamp_of_date,
+};
 pub use zone::Zone;
 
 /// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which

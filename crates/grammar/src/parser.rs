@@ -12,6 +12,7 @@
 mod alter;
 mod call;
 mod change;
+mod domains;
 mod enums;
 mod expr;
 mod from;

@@ -36,10 +36,11 @@ pub use session::{
     Transaction, TransactionKind, TransactionMode,
 };
 pub use table::{
-    AlterAction, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind, Comment,
-    CreateEnum, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, Drop, EnumChange, Index,
-    LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption,
-    SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
+    AlterAction, AlterDomain, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind,
+    Comment, CreateDomain, CreateEnum, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral,
+    DomainChange, Drop, EnumChange, Index, LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename,
+    RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, TableLike,
+    Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -61,10 +62,12 @@ pub enum Statement {
     CreateIndex(Box<CreateIndex>),
     CreateSequence(Box<CreateSequence>),
     CreateEnum(CreateEnum),
+    CreateDomain(Box<CreateDomain>),
     CreateRole(Role),
     AlterTable(Box<AlterTable>),
     AlterSequence(Box<AlterSequence>),
     AlterEnum(AlterEnum),
+    AlterDomain(Box<AlterDomain>),
     AlterRole(Role),
     AlterSystem(AlterSystem),
     Rename(Rename),

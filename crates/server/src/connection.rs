@@ -452,8 +452,8 @@ impl Connection {
         let outcome = wire.watch(pin!(self.session.execute(prepared, values))).await??;
         if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
             wire.put(Answer::RowDescription(rows.description()));
-            let zone = self.session.zone();
-            let count = zone.over(pin!(rows.send(wire, usize::MAX))).await?.count;
+            let style = self.session.style();
+            let count = style.over(pin!(rows.send(wire, usize::MAX))).await?.count;
             wire.put(complete(prepared.tag(count)));
         }
         Ok(())
@@ -474,8 +474,8 @@ impl Connection {
             // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
             Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
             Outcome::CopyOut { schema, stream, format } => {
-                let zone = self.session.zone();
-                zone.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
+                let style = self.session.style();
+                style.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
             }
             Outcome::Command { tag, notices } => {
                 wire.notices(&self.session.notices().take());

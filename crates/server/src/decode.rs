@@ -2,7 +2,7 @@
 use crate::encode::{DAYS_2000, EPOCH_2000};
 use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
-use terrace_engine::types::{DAY_MICROS, Interval};
+use terrace_engine::types::{DATES, DAY_MICROS, FIRST_TIMESTAMP, Interval, is_infinite, is_infinite_date};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
@@ -41,8 +41,7 @@ pub(crate) fn parameter(
             data_type.parse(&text)?
         }
         (17, _) => Datum::Bytea(b.to_vec().into()),
-        (1082, 4) if matches!(b.as_ref(), [0x7f, 255, 255, 255] | [0x80, 0, 0, 0]) => return Err(infinite()),
-        (1082, 4) => Datum::Date(b.get_i32().checked_add(DAYS_2000).ok_or_else(wrong)?),
+        (1082, 4) => Datum::Date(date(b.get_i32())?),
         (1083, 8) => match b.get_i64() {
             micros @ 0..=DAY_MICROS => Datum::Time(micros),
             _ => return Err(EngineError::new("22008", "time out of range")),
@@ -53,13 +52,8 @@ pub(crate) fn parameter(
         }
         (2950, 16) => Datum::Uuid(b.get_u128()),
         (1700, _) => data_type.parse(&crate::encode::numeric::read(&b).ok_or_else(wrong)?)?,
-        (1114 | 1184, 8)
-            if matches!(b.as_ref(), [0x7f, 255, 255, 255, 255, 255, 255, 255] | [0x80, 0, 0, 0, 0, 0, 0, 0]) =>
-        {
-            return Err(infinite());
-        }
         (1114 | 1184, 8) => {
-            let micros = b.get_i64().checked_add(EPOCH_2000).ok_or_else(wrong)?;
+            let micros = moment(b.get_i64())?;
             if data_type == DataType::Timestamptz { Datum::Timestamptz(micros) } else { Datum::Timestamp(micros) }
         }
         (18 | 19 | 25 | 114 | 705 | 1042 | 1043, _) => return parameter(value, false, oid, data_type, number),
@@ -105,9 +99,22 @@ pub(crate) fn field(bytes: &[u8], data_type: DataType) -> Result<Datum> {
     })
 }
 
-/// An integer in the statement's own width, so that it is not refused for having come in another.
-fn infinite() -> EngineError {
-    EngineError::new("0A000", "infinite dates and timestamps are not supported")
+/// Days since 2000 as days since 1970; what is infinite stays.
+fn date(days: i32) -> Result<i32> {
+    if is_infinite_date(days) {
+        return Ok(days);
+    }
+    let days = days.checked_add(DAYS_2000).filter(|days| DATES.contains(days));
+    days.ok_or_else(|| EngineError::new("22008", "date out of range"))
+}
+
+/// Microseconds since 2000 as those since 1970; what is infinite stays.
+fn moment(micros: i64) -> Result<i64> {
+    if is_infinite(micros) {
+        return Ok(micros);
+    }
+    let micros = micros.checked_add(EPOCH_2000).filter(|v| *v >= FIRST_TIMESTAMP && !is_infinite(*v));
+    micros.ok_or_else(|| EngineError::new("22008", "timestamp out of range"))
 }
 
 /// The type of the items of an array type, and its oid. `taken`: the type that the statement takes.

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::array::write_item;
-use terrace_engine::types::{EnumType, Numeric, PLAIN_SCALE};
+use terrace_engine::types::{EnumType, Numeric, PLAIN_SCALE, Style, is_infinite, is_infinite_date};
 use terrace_engine::{DatumRef, EngineError, Result};
 use terrace_sql::{enum_of, interval_of};
 
@@ -27,6 +27,16 @@ pub(crate) use stored::Shown;
 /// Microseconds from 1970-01-01 (Unix) to 2000-01-01 (PostgreSQL's binary format).
 pub(crate) const EPOCH_2000: i64 = 946_684_800_000_000;
 pub(crate) const DAYS_2000: i32 = 10_957;
+
+/// Days since 2000; what is infinite stays.
+pub(crate) fn date_2000(days: i32) -> i32 {
+    if is_infinite_date(days) { days } else { days.saturating_sub(DAYS_2000) }
+}
+
+/// Microseconds since 2000; what is infinite stays.
+pub(crate) fn moment_2000(micros: i64) -> i64 {
+    if is_infinite(micros) { micros } else { micros.saturating_sub(EPOCH_2000) }
+}
 
 /// A column of a batch, downcast once.
 pub(crate) struct Column {
@@ -112,8 +122,13 @@ impl Column {
     /// A value that is large. (One of char(n) is not: it is padded as a whole.)
     pub(crate) fn large(&self, row: usize) -> Option<Large<'_>> {
         let bytes = self.raw(row).filter(|bytes| bytes.len() >= LARGE && self.wire.padded() == 0)?;
-        let hex = matches!(self.values, Values::Bytea(_)) && !self.binary;
-        Some(if hex { Large::Hex(bytes, true) } else { Large::Bytes(bytes) })
+        let shown = matches!(self.values, Values::Bytea(_)) && !self.binary;
+        match shown {
+            // As a whole: what it becomes is not known before.
+            true if Style::current().escaped => None,
+            true => Some(Large::Hex(bytes, true)),
+            false => Some(Large::Bytes(bytes)),
+        }
     }
 
     /// Writes a value with its length before it.
@@ -369,8 +384,8 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::U32(a) => put!(a, row, |v| out.put_u32(v)),
         Values::F32(a) => put!(a, row, |v| out.put_f32(v)),
         Values::F64(a) => put!(a, row, |v| out.put_f64(v)),
-        Values::Date(a) => put!(a, row, |v| out.put_i32(v.saturating_sub(DAYS_2000))),
-        Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(v.saturating_sub(EPOCH_2000))),
+        Values::Date(a) => put!(a, row, |v| out.put_i32(date_2000(v))),
+        Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(moment_2000(v))),
         Values::Time(a) => put!(a, row, |v| out.put_i64(v)),
         Values::Numeric(a, scale, zeros) => put!(a, row, |v| numeric::binary(out, number(v, *scale, *zeros))),
         Values::Bytea(a) => put!(a, row, |v| out.put_slice(v)),

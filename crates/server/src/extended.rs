@@ -114,7 +114,7 @@ impl Connection {
         let binary = spread(formats, wanted, "parameter")?;
         let types = self.session.types_now(&target.prepared.parameters).await;
         let decode = |i: usize| parameter(values[i].as_ref(), binary[i], target.parameters[i], types[i], i + 1);
-        let values = self.session.zone().scope(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>())?;
+        let values = self.session.style().scope(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>())?;
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
         let formats = if columns == 0 { vec![] } else { spread(result_formats, columns, "result")? };
@@ -187,7 +187,7 @@ impl Connection {
         }
         match &mut portal.state {
             State::Running(rows) => {
-                let sent = self.session.zone().over(pin!(rows.send(wire, limit))).await?;
+                let sent = self.session.style().over(pin!(rows.send(wire, limit))).await?;
                 if sent.suspended {
                     wire.put(Answer::PortalSuspended(PortalSuspended::new()));
                 } else {

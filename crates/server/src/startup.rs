@@ -82,8 +82,8 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
     }
     wire.put(Answer::Authentication(Authentication::Ok));
     let reported = session.reported();
-    let [(_, application), (_, zone)] = &*reported;
-    for (name, value) in statuses(application, zone, &startup.client_encoding, &role) {
+    let [(_, application), (_, zone), (_, dates), (_, spans)] = &*reported;
+    for (name, value) in statuses([application, zone, dates, spans], &startup.client_encoding, &role) {
         wire.put(Answer::ParameterStatus(ParameterStatus::new(name.to_owned(), value.to_owned())));
     }
     wire.put(Answer::BackendKeyData(BackendKeyData::new(place.pid, SecretKey::I32(place.secret))));
@@ -93,19 +93,18 @@ pub(crate) async fn start(shared: &Arc<Shared>, wire: &mut Wire) -> Result<Optio
 }
 
 fn statuses<'a>(
-    application: &'a str,
-    zone: &'a str,
+    [application, zone, dates, spans]: [&'a str; 4],
     client_encoding: &'a str,
     role: &'a Role,
 ) -> [(&'static str, &'a str); 13] {
     [
         ("application_name", application),
         ("client_encoding", client_encoding),
-        ("DateStyle", "ISO, MDY"),
+        ("DateStyle", dates),
         ("default_transaction_read_only", "off"),
         ("in_hot_standby", "off"),
         ("integer_datetimes", "on"),
-        ("IntervalStyle", "postgres"),
+        ("IntervalStyle", spans),
         ("is_superuser", if role.superuser { "on" } else { "off" }),
         ("server_encoding", "UTF8"),
         ("server_version", SERVER_VERSION),

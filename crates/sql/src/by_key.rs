@@ -16,7 +16,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{
     Catalog, DataType, Datum, EngineError, Index, Result, RowBuf, RowView, Table, Txn, UpdateOutcome,
 };
@@ -96,7 +96,7 @@ pub(crate) struct ByKey {
     /// The version of the catalogue that it was recognised for.
     pub(crate) version: u64,
     /// The time zone in which its constants were read.
-    pub(crate) zone: Zone,
+    pub(crate) style: Style,
     /// The role that may do it with that version of the catalogue.
     pub(crate) role: Arc<str>,
     /// Whether it asks for the transaction's time.
@@ -193,7 +193,7 @@ type Found = (terrace_storage::Rid, RowBuf, terrace_engine::Version);
 impl ByKey {
     /// Whether it still is what its text says.
     pub(crate) fn means(&self, version: u64, acting: &str) -> bool {
-        self.version == version && self.zone == Zone::current() && *self.role == *acting
+        self.version == version && self.style == Style::current() && *self.role == *acting
     }
 
     /// The same, for a role that may do it. Where it may not, planning says why.

@@ -9,7 +9,8 @@
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
 use terrace_engine::types::json::{self, Kind};
 use terrace_engine::types::{
-    Array, DAY_MICROS, Interval, Items, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, timestamp_of_date,
+    Array, DAY_MICROS, Interval, Items, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, is_infinite,
+    timestamp_of_date,
 };
 use terrace_engine::{DataType, Datum, DatumRef, EngineError, Result};
 
@@ -91,6 +92,8 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Timestamptz(v), DataType::Timestamp) => Datum::Timestamp(Zone::current().local(v)),
         (Datum::Timestamp(v), DataType::Date) => Datum::Date(date_of_timestamp(v)),
         (Datum::Timestamptz(v), DataType::Date) => Datum::Date(date_of_timestamp(Zone::current().local(v))),
+        // It has no time of day.
+        (Datum::Timestamp(v) | Datum::Timestamptz(v), DataType::Time) if is_infinite(v) => Datum::Null,
         (Datum::Timestamp(v), DataType::Time) => Datum::Time(v.rem_euclid(DAY_MICROS)),
         (Datum::Timestamptz(v), DataType::Time) => Datum::Time(Zone::current().local(v).rem_euclid(DAY_MICROS)),
         (Datum::Interval(v), DataType::Time) => Datum::Time(v.micros().rem_euclid(DAY_MICROS)),

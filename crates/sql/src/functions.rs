@@ -17,6 +17,7 @@ pub(crate) mod chars;
 pub(crate) mod compared;
 pub(crate) mod convert;
 pub(crate) mod date_time;
+pub(crate) mod domains;
 pub(crate) mod enums;
 pub(crate) mod interval;
 pub(crate) mod json;

@@ -90,6 +90,7 @@ pub(crate) fn relation(
     relations::table(catalog, info.system.as_ref(), schema, name)
 }
 
+pub(crate) use relations::domains::type_with_digits;
 pub(crate) use relations::is_constraint;
 
 /// Whether a relation of `pg_catalog` never has rows.

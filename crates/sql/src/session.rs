@@ -54,7 +54,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::advisory::Advisory;
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, OwnSpace, Result, Txn};
 use terrace_env::memory;
 use terrace_storage::{Reads, counting};
@@ -237,8 +237,8 @@ impl Session {
     }
 
     /// In which values are read and shown, [`Session`]'s own included.
-    pub fn zone(&self) -> Zone {
-        self.shared.settings.lock().zone()
+    pub fn style(&self) -> Style {
+        self.shared.settings.lock().style()
     }
 
     /// Sets a run-time parameter that the session begins with, e.g. one of the startup packet: RESET goes back to it.
@@ -297,7 +297,7 @@ impl Session {
     }
 
     async fn prepare_for(&mut self, sql: &str, types: &[Option<DataType>], described: bool) -> Result<Arc<Prepared>> {
-        let prepared = self.zone().over(pin!(self.try_prepare(sql, types, described))).await;
+        let prepared = self.style().over(pin!(self.try_prepare(sql, types, described))).await;
         if prepared.is_err() {
             self.shared.fail().await;
             self.database.observed.failed.fetch_add(1, Ordering::Relaxed);
@@ -477,8 +477,8 @@ impl Session {
         let mut waited = None;
         if let Some(by_key) = self.change_by_key(statement, &parameters) {
             // Boxed as below.
-            let zone = self.zone();
-            match zone.over(Box::pin(self.execute_change(statement, by_key, &parameters))).await {
+            let style = self.style();
+            match style.over(Box::pin(self.execute_change(statement, by_key, &parameters))).await {
                 Changed::Done(done) => return done,
                 Changed::General(running) => waited = running,
             }
@@ -489,10 +489,10 @@ impl Session {
         self.running = Some(running.clone());
         let token = self.canceller.begin(&self.database.engine, self.shared.settings.lock().timeouts().statement);
         let mut reads = Reads::default();
-        let zone = self.zone();
+        let style = self.style();
         let depth = self.depth_of(statement).await;
         let work = on_stack_for(depth, Box::pin(self.try_execute(statement, tree, parameters, &token)));
-        let result = zone.over(pin!(counting(&mut reads, pin!(work)))).await;
+        let result = style.over(pin!(counting(&mut reads, pin!(work)))).await;
         running.read(reads);
         if !matches!(result, Ok(Outcome::CopyIn(_))) {
             // Rows hold on to it; a COPY from the client runs until `sync`.
@@ -643,9 +643,9 @@ impl Session {
             let catalog = txn.catalog();
             let Some(tree) = &prepared.statement else { return Ok(None) };
             let acting = self.shared.settings.lock().acting();
-            if by_key.version != catalog.version() || by_key.zone != tree.zone() || by_key.role != acting {
+            if by_key.version != catalog.version() || by_key.style != tree.style() || by_key.role != acting {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
-                let again = tree.zone().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
+                let again = tree.style().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
                 let again = again.and_then(|again| again.permitted(&acting, &catalog));
                 let again = again.filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };

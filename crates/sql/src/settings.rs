@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use terrace_engine::types::Zone;
+use terrace_engine::types::style::{DateStyle, IntervalStyle};
+use terrace_engine::types::{Style, Zone};
 use terrace_engine::{EngineError, Isolation, Result};
 
 mod harmless;
@@ -47,7 +48,7 @@ pub(crate) struct Settings {
     timeouts: Timeouts,
     isolation: Isolation,
     reported: Arc<Reported>,
-    zone: Zone,
+    style: Style,
     synchronous_commit: bool,
     read_only: bool,
     deferrable: bool,
@@ -57,7 +58,7 @@ pub(crate) struct Settings {
 }
 
 /// What a client is told of whenever it changes: name as SHOW writes it, and value.
-pub type Reported = [(&'static str, Arc<str>); 2];
+pub type Reported = [(&'static str, Arc<str>); 4];
 
 /// Limits on time that a session has set. `None`: none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -147,8 +148,13 @@ impl Settings {
             savepoints: vec![],
             timeouts: Timeouts::default(),
             isolation: Isolation::ReadCommitted,
-            reported: Arc::new([("application_name", "".into()), ("TimeZone", "UTC".into())]),
-            zone: Zone::Utc,
+            reported: Arc::new([
+                ("application_name", "".into()),
+                ("TimeZone", "UTC".into()),
+                ("DateStyle", "ISO, MDY".into()),
+                ("IntervalStyle", "postgres".into()),
+            ]),
+            style: Style::default(),
             synchronous_commit: true,
             read_only: false,
             deferrable: false,
@@ -249,7 +255,13 @@ impl Settings {
             let acting: Arc<str> = acting.into();
             self.acting = acting;
         }
-        self.zone = Zone::named(&self.state.now["TimeZone"]).expect("stored as a zone is shown");
+        let value = |name: &str| &self.state.now[name];
+        self.style = Style {
+            zone: Zone::named(value("TimeZone")).expect("stored as a zone is shown"),
+            dates: DateStyle::default().parse(value("DateStyle")).expect("stored as it is shown"),
+            spans: IntervalStyle::parse(value("IntervalStyle")).expect("stored as it is shown"),
+            escaped: value("bytea_output") == "escape",
+        };
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
         self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
         self.deferrable = Self::shown(&self.state.now, "transaction_deferrable") == "on";
@@ -397,9 +409,9 @@ impl Settings {
         &self.reported
     }
 
-    /// In which timestamps with time zone are read and shown.
-    pub(crate) fn zone(&self) -> Zone {
-        self.zone
+    /// In which values are read and shown.
+    pub(crate) fn style(&self) -> Style {
+        self.style
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<()> {
@@ -423,6 +435,12 @@ impl Settings {
             own if own.contains('.') => value.to_string(),
             "application_name" => value.to_string(),
             "TimeZone" => Zone::named(value).ok_or_else(|| invalid(key, value))?.to_string(),
+            "DateStyle" => self.style.dates.parse(value).ok_or_else(|| invalid(key, value))?.to_string(),
+            "IntervalStyle" => IntervalStyle::parse(value).ok_or_else(|| invalid(key, value))?.to_string(),
+            "bytea_output" => match lower {
+                "hex" | "escape" => lower.into(),
+                _ => return Err(invalid(key, value).with_hint("Available values: escape, hex.")),
+            },
             "client_min_messages" => lower.into(),
             "extra_float_digits" => match value.parse::<i32>() {
                 Ok(1..=3) => value.to_string(),
@@ -470,10 +488,7 @@ impl Settings {
             "xmloption" => &["content", "document"],
             "default_table_access_method" => &["heap"],
             "default_tablespace" => &["", "pg_default"],
-            "bytea_output" => &["hex"],
             "client_encoding" => &["utf8", "utf-8", "unicode"],
-            "DateStyle" => &["iso", "iso, mdy", "iso,mdy"],
-            "IntervalStyle" => &["postgres"],
             "standard_conforming_strings" | "array_nulls" => &["on", "true", "1", "yes"],
             "quote_all_identifiers" | "transform_null_equals" => &["off", "false", "0", "no"],
             "session_replication_role" => &["origin", "local"],

@@ -20,6 +20,7 @@ pub(crate) mod create_as;
 pub(crate) mod ddl;
 pub(crate) mod describe;
 pub(crate) mod dispatch;
+pub(crate) mod domains;
 mod enums;
 pub(crate) mod explain;
 pub(crate) mod foreign_keys;

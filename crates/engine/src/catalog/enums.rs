@@ -13,7 +13,7 @@ use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table, next_version};
 use crate::error::{EngineError, Result};
 use crate::types::enums::{EnumDef, Label};
-use crate::types::{Array, DataType, Datum, DatumRef, EnumType, Items};
+use crate::types::{Array, DataType, Datum, DatumRef, EnumType, Items, Style};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
@@ -101,8 +101,12 @@ pub(crate) fn stored_type(length: u32) -> DataType {
     if length == 1 { DataType::Bytea } else { DataType::Int8 }
 }
 
-/// A value as text that no change of a type changes: positions, not labels.
+/// A value as text that neither a change of a type nor a style changes: positions, not labels.
 pub(crate) fn stored_text(value: &Datum) -> String {
+    Style::default().scope(|| text_of(value))
+}
+
+fn text_of(value: &Datum) -> String {
     match value {
         Datum::Enum(_, position) => position.to_string(),
         Datum::Array(array) if matches!(array.view().items().get(), DataType::Enum(_)) => {
@@ -118,6 +122,10 @@ pub(crate) fn stored_text(value: &Datum) -> String {
 
 /// The value of such a text.
 pub(crate) fn read_text(of: DataType, text: &str) -> Result<Datum> {
+    Style::default().scope(|| value_of(of, text))
+}
+
+fn value_of(of: DataType, text: &str) -> Result<Datum> {
     let value = |of: EnumType, position: Datum| match position {
         Datum::Int8(position) => Datum::Enum(of, position),
         other => other,
@@ -141,7 +149,7 @@ impl Catalog {
 
     /// 42710 where a type has the name that a relation would get (invariant 1).
     pub(crate) fn refuse_type(&self, name: &str) -> Result<()> {
-        if !self.enums.contains_key(name) {
+        if !self.enums.contains_key(name) && self.domain(name).is_none() {
             return Ok(());
         }
         let hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict \

@@ -1,5 +1,6 @@
 //! Reading the catalogue from the system tables.
 use super::comments::{self, Comments};
+use super::domains;
 use super::enums::{self, Enums};
 use super::foreign;
 use super::views::{self, ViewUse};
@@ -57,27 +58,14 @@ impl Catalog {
 type Rows = Vec<Vec<Datum>>;
 
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
-fn assemble(
-    [
-        tables,
-        column_rows,
-        index_rows,
-        check_rows,
-        key_rows,
-        view_rows,
-        use_rows,
-        comments,
-        enum_rows,
-        temporaries,
-        access_rows,
-        member_rows,
-    ]: [Rows; system::ALL.len()],
-    whole: bool,
-) -> Result<Catalog> {
+fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
+    let [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, others @ ..] = rows;
+    let [enum_rows, temporaries, access_rows, member_rows, domain_rows] = others;
     let enums = assemble_enums(enum_rows)?;
+    let domains = domains::read_all(&domain_rows, &enums)?;
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
-        let (table, position, column) = system::read_column(&row, &enums, whole)?;
+        let (table, position, column) = system::read_column(&row, &enums, &domains, whole)?;
         columns.entry(table).or_default().insert(position, column);
     }
     let index = |row: &Vec<Datum>| system::read_index(row).map(|index| (index.table, Arc::new(index)));
@@ -117,7 +105,7 @@ fn assemble(
         refuse_lost_keys(&catalog)?;
     }
     let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
-    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums);
+    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums).with_domains(domains);
     let catalog = assemble_access(catalog, &access_rows, &member_rows)?;
     if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
         return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));

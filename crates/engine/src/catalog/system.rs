@@ -4,20 +4,22 @@
 //! | table | columns |
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
-//! | 2 columns | table, position, name, type (PostgreSQL's oid), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped, domain (its oid), digits (of a second, that values keep) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, and privileges: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, and columns with digits: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
 //! | 9 enums | see [`super::enums`] |
 //! | 10 temporary_tables | see [`super::temporary`] |
 //! | 11 access, 12 members | see [`super::access`] |
+//! | 13 domains | see [`super::domains`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
 use super::access::{self, ACCESS, MEMBERS};
 use super::comments::{self, COMMENTS};
+use super::domains::{self, DOMAINS, Domains};
 use super::enums::{self, ENUMS, Enums};
 use super::extras;
 use super::foreign::{self, FOREIGN_KEYS};
@@ -34,7 +36,7 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables and views.
-pub(crate) const ALL: [ObjectId; 12] = [
+pub(crate) const ALL: [ObjectId; 13] = [
     TABLES,
     COLUMNS,
     INDEXES,
@@ -47,6 +49,7 @@ pub(crate) const ALL: [ObjectId; 12] = [
     TEMPORARY_TABLES,
     ACCESS,
     MEMBERS,
+    DOMAINS,
 ];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
@@ -72,6 +75,8 @@ static SYSTEM: LazyLock<[Arc<Table>; 4]> = LazyLock::new(|| {
                 ("default_sql", Text),
                 ("missing", Text),
                 ("dropped", Bool),
+                ("domain", Int8),
+                ("digits", Int4),
             ],
         ),
         table(
@@ -102,6 +107,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
         ENUMS => return Some(enums::table()),
         TEMPORARY_TABLES => return Some(temporary::table()),
         ACCESS | MEMBERS => return Some(access::table(oid)),
+        DOMAINS => return Some(domains::table()),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -119,7 +125,7 @@ pub(crate) fn check_row(table: ObjectId, check: &Check) -> Vec<Datum> {
 
 pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec<Datum> {
     let opt = |s: Option<String>| s.map_or(Datum::Null, Datum::text);
-    vec![
+    let mut row = vec![
         Datum::Int8(table.0 as i64),
         Datum::Int4(position as i32),
         Datum::text(c.name.as_str()),
@@ -129,7 +135,17 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
         opt(c.default_sql.clone()),
         opt((!c.missing.is_null()).then(|| enums::stored_text(&c.missing))),
         Datum::Bool(c.dropped),
-    ]
+    ];
+    if c.domain.is_some() || c.digits.is_some() {
+        row.push(c.domain.as_ref().map_or(Datum::Null, |domain| Datum::Int8(domain.oid.into())));
+        row.push(domains::digits_datum(c.digits));
+    }
+    row
+}
+
+/// Rows of columns without a domain and without digits are written as before there were any: older programs read them.
+pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
+    table.oid == COLUMNS && row.len() == table.columns.len() - 2
 }
 
 pub(crate) fn index_row(i: &Index) -> Vec<Datum> {
@@ -188,12 +204,12 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
     Ok((object(oid).ok_or_else(|| bad("tables"))?, name.to_string(), statistics))
 }
 
-/// `None`: it is one of the rows that keep older programs away.
+/// `None`: it is a note ([`foreign_keys_row`] and its kind).
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
-    let notes =
-        [foreign_keys_row(), views_row(), comments_row(), enums_row(), temporary::note_row(), access::note_row()];
+    let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
+    let notes = own.into_iter().chain([temporary::note_row(), access::note_row()]);
     match row {
-        note if notes.iter().any(|known| note == known) => Ok(None),
+        note if notes.clone().any(|known| *note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
             let table = object(table).ok_or_else(|| bad("checks"))?;
             Ok(Some((table, Check { name: name.to_string(), sql: sql.to_string() })))
@@ -212,8 +228,23 @@ pub(crate) fn enums_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("enums"), Datum::text("")]
 }
 
+/// What keeps programs away that know no domains.
+pub(crate) fn domains_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("domains"), Datum::text("")]
+}
+
+/// What keeps programs away that would not round values to a column's digits.
+pub(crate) fn digits_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("digits"), Datum::text("")]
+}
+
 /// Table, position, definition. `whole`: refuses types that are not there, of columns that are.
-pub(crate) fn read_column(row: &[Datum], enums: &Enums, whole: bool) -> Result<(ObjectId, usize, ColumnDef)> {
+pub(crate) fn read_column(
+    row: &[Datum],
+    enums: &Enums,
+    domains: &Domains,
+    whole: bool,
+) -> Result<(ObjectId, usize, ColumnDef)> {
     let err = || bad("columns");
     let [
         table,
@@ -225,6 +256,8 @@ pub(crate) fn read_column(row: &[Datum], enums: &Enums, whole: bool) -> Result<(
         default,
         missing,
         Datum::Bool(dropped),
+        domain,
+        digits,
     ] = row
     else {
         return Err(err());
@@ -241,6 +274,17 @@ pub(crate) fn read_column(row: &[Datum], enums: &Enums, whole: bool) -> Result<(
         Some(s) if known.is_some() => enums::read_text(data_type, &s).map_err(|_| err())?,
         _ => Datum::Null,
     };
+    let domain = match domain {
+        Datum::Null => None,
+        domain => {
+            let oid = object(domain).ok_or_else(err)?.0;
+            let found = domains.values().find(|domain| domain.oid == oid).cloned();
+            if found.is_none() && whole && !*dropped {
+                return Err(err());
+            }
+            found
+        }
+    };
     let column = ColumnDef {
         name: name.to_string(),
         data_type,
@@ -248,6 +292,8 @@ pub(crate) fn read_column(row: &[Datum], enums: &Enums, whole: bool) -> Result<(
         default_sql: text(default),
         missing,
         dropped: *dropped,
+        domain,
+        digits: domains::read_digits(digits).ok_or_else(err)?,
     };
     Ok((object(table).ok_or_else(err)?, usize::try_from(*position).map_err(|_| err())?, column))
 }

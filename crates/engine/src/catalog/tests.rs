@@ -17,9 +17,20 @@ fn index(oid: u32, name: &str, primary: bool) -> Arc<Index> {
 
 #[test]
 fn definitions_survive_their_rows() {
+    let domain = Arc::new(Domain {
+        oid: 30,
+        name: "d".into(),
+        base: DataType::Int4,
+        digits: None,
+        not_null: true,
+        default_sql: None,
+        checks: vec![],
+    });
     let columns = vec![
         ColumnDef { default_sql: Some("1 + 1".into()), missing: Datum::Int4(3), ..ColumnDef::new("a", DataType::Int4) },
         ColumnDef::new("b", DataType::Varchar(7)).not_null(),
+        ColumnDef { domain: Some(domain.clone()), ..ColumnDef::new("c", DataType::Int4) },
+        ColumnDef { digits: Some(3), ..ColumnDef::new("e", DataType::Time) },
     ];
     let t = Table::new(ObjectId(20), "t".into(), columns, vec![index(21, "i", false), index(22, "t_pkey", true)]);
     assert_eq!(t.primary_key().unwrap().name, "t_pkey");
@@ -31,9 +42,10 @@ fn definitions_survive_their_rows() {
         system::read_table(&through(system::TABLES, system::table_row(&t))).unwrap(),
         (t.oid, t.name.clone(), None)
     );
+    let domains = Domains::from([("d".into(), domain)]);
     for (i, c) in t.columns.iter().enumerate() {
         let row = through(system::COLUMNS, system::column_row(t.oid, i, c));
-        assert_eq!(system::read_column(&row, &Enums::new(), true).unwrap(), (t.oid, i, c.clone()));
+        assert_eq!(system::read_column(&row, &Enums::new(), &domains, true).unwrap(), (t.oid, i, c.clone()));
     }
     for i in &t.indexes {
         assert_eq!(&system::read_index(&through(system::INDEXES, system::index_row(i))).unwrap(), &**i);

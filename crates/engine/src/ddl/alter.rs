@@ -161,6 +161,7 @@ impl Txn {
         let mut columns = table.columns.clone();
         columns.push(column);
         let at = columns.len() - 1;
+        self.note_digits(&columns[at]).await?;
         self.insert(super::system_table(system::COLUMNS), &system::column_row(table.oid, at, &columns[at])).await?;
         let indexes = table.indexes.clone();
         Ok(self.publish(&catalog, table.redefined(columns, indexes)))
@@ -190,6 +191,7 @@ impl Txn {
         columns[at].name = format!("........pg.dropped.{}........", at + 1);
         columns[at].dropped = true;
         columns[at].not_null = false;
+        columns[at].domain = None;
         columns[at].default_sql = None;
         self.rewrite_column(table.oid, at, &columns[at]).await?;
         let mut dropped = table.redefined(columns, kept);

@@ -104,7 +104,7 @@ fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
     // A relation stands for a type of its rows; an index does not.
     let named = RelationName::permanent(name);
     let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();
-    match catalog.enum_type(name).is_some() || relation {
+    match catalog.enum_type(name).is_some() || catalog.domain(name).is_some() || relation {
         true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
         false => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! Text forms of bytea (out: hex; in: hex, or PostgreSQL's older escape form) and of uuid.
+use super::style::Style;
 use crate::error::{EngineError, Result};
-use std::fmt;
+use std::fmt::{self, Write};
 
 fn digit(b: u8) -> Option<u8> {
     char::from(b).to_digit(16).map(|d| d as u8)
@@ -56,6 +57,13 @@ fn parse_escaped(mut text: &[u8]) -> Option<Vec<u8>> {
 }
 
 pub(super) fn write(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    if Style::current().escaped {
+        return bytes.iter().try_for_each(|b| match b {
+            b'\\' => f.write_str("\\\\"),
+            0x20..0x7f => f.write_char(char::from(*b)),
+            other => write!(f, "\\{other:03o}"),
+        });
+    }
     f.write_str("\\x")?;
     bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))
 }

@@ -4,10 +4,12 @@
 //!    `24:00:00`, and stays another value.
 //!
 //! Source: PostgreSQL 15 documentation, "Interval Input" and "Interval Output" (8.5.4, 8.5.5).
+use super::{Datum, is_infinite};
 use crate::error::{EngineError, Result};
 use std::fmt;
 
 mod read;
+mod write;
 
 const DAY: i64 = 86_400_000_000;
 
@@ -98,39 +100,28 @@ impl Interval {
     }
 }
 
+/// A time, a timestamp or an interval with so many digits of a second. Timestamps are rounded as they are counted from
+/// 2000 on, as PostgreSQL counts.
+pub fn rounded_datum(value: Datum, digits: u8) -> Datum {
+    const FROM_2000: i64 = 946_684_800_000_000;
+    let moment = |v: i64| match v.checked_sub(FROM_2000).filter(|_| !is_infinite(v)) {
+        Some(v) => rounded(v, digits).saturating_add(FROM_2000),
+        None => v,
+    };
+    match value {
+        Datum::Timestamp(v) => Datum::Timestamp(moment(v)),
+        Datum::Timestamptz(v) => Datum::Timestamptz(moment(v)),
+        Datum::Time(v) => Datum::Time(rounded(v, digits)),
+        Datum::Interval(v) => Datum::Interval(v.limited(None, Some(digits))),
+        other => other,
+    }
+}
+
 /// Microseconds with so many digits of a second, halves away from zero.
 pub fn rounded(micros: i64, digits: u8) -> i64 {
     let Some(scale) = 10i64.checked_pow(6u32.saturating_sub(digits.into())) else { return micros };
     let away = if micros < 0 { -(scale / 2) } else { scale / 2 };
     micros.saturating_add(away) / scale * scale
-}
-
-impl fmt::Display for Interval {
-    /// `1 year 2 mons 3 days 04:05:06.5` (IntervalStyle `postgres`); a positive part after a negative one has a plus.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut first, mut negative) = (true, false);
-        for (amount, unit) in [(self.months / 12, "year"), (self.months % 12, "mon"), (self.days, "day")] {
-            if amount == 0 {
-                continue;
-            }
-            let space = if first { "" } else { " " };
-            let sign = if negative && amount > 0 { "+" } else { "" };
-            let plural = if amount == 1 { "" } else { "s" };
-            write!(out, "{space}{sign}{amount} {unit}{plural}")?;
-            (first, negative) = (false, amount < 0);
-        }
-        if self.micros != 0 || first {
-            let space = if first { "" } else { " " };
-            let sign = match () {
-                () if self.micros < 0 => "-",
-                () if negative => "+",
-                () => "",
-            };
-            write!(out, "{space}{sign}")?;
-            write_clock(out, self.micros.unsigned_abs())?;
-        }
-        Ok(())
-    }
 }
 
 /// `04:05:06.5`

@@ -1,23 +1,36 @@
 //! Dates and timestamps: proleptic Gregorian calendar, days or microseconds since 1970-01-01 00:00:00. Days to civil
 //! date and back by Hinnant's algorithms ("chrono-Compatible Low-Level Date Algorithms").
 //!
-//! In: `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.ffffff]]`, a zone (`Z`, `+HH[:MM]` or a name; read
-//! and ignored, as PostgreSQL does, by the types that have none), `BC`. Out: `YYYY-MM-DD HH:MM:SS[.ffffff]`, trailing
-//! zeros of the fraction cut, and for a timestamp with time zone the offset in which it is shown.
-use super::trim;
-use super::zone::{FARTHEST, Zone};
+//! 1. The least and the greatest number stand for `-infinity` and `infinity` ([`is_infinite`], [`is_infinite_date`]),
+//!    so that they compare as PostgreSQL's do. They have no fields.
+//!
+//! In: [`read`]. A zone is read and ignored, as PostgreSQL does, by the types that have none. Out: [`write`].
+use super::zone::Zone;
 use crate::error::{EngineError, Result};
-use std::fmt;
+
+mod read;
+mod write;
+
+use read::Found;
+pub(super) use write::{write, write_date, write_timestamptz};
 
 const DAY: i64 = 86_400_000_000;
-/// As in PostgreSQL: 4714-11-24 BC.
-const FIRST_DAY: (i64, i64, i64) = (-4713, 11, 24);
-/// The last whole year in 64 bits of microseconds from 1970.
-const LAST_YEAR: i64 = 294_246;
-/// The last year of a date, as in PostgreSQL.
-const LAST_DATE_YEAR: i64 = 5_874_897;
+/// From 4714-11-24 BC to 5874897-12-31, as in PostgreSQL.
+pub const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
+/// 4714-11-24 BC. (The other end is beyond what 64 bits hold from 1970 on: the last whole year is 294246.)
+pub const FIRST_TIMESTAMP: i64 = -210_866_803_200_000_000;
+/// A day before: what a zone makes of it may be in range.
+const FIRST_WITH_ZONES: i64 = -2_440_589;
 
-struct Bad;
+/// Whether a timestamp is `infinity` or `-infinity` (invariant 1).
+pub fn is_infinite(micros: i64) -> bool {
+    matches!(micros, i64::MIN | i64::MAX)
+}
+
+/// Whether a date is.
+pub fn is_infinite_date(days: i32) -> bool {
+    matches!(days, i32::MIN | i32::MAX)
+}
 
 /// Days since 1970-01-01 of a date of the proleptic Gregorian calendar. Year 0 is 1 BC; the month may be any from 1 to
 /// 12.
@@ -50,36 +63,6 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-pub(super) fn write(f: &mut fmt::Formatter<'_>, micros: i64) -> fmt::Result {
-    write_with_zone(f, micros, "")
-}
-
-fn write_with_zone(f: &mut impl fmt::Write, micros: i64, zone: &str) -> fmt::Result {
-    let (days, rest) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
-    let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
-    let era = write_day(f, days)?;
-    write!(f, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        write!(f, ".{}", digits.trim_end_matches('0'))?;
-    }
-    f.write_str(zone)?;
-    f.write_str(era)
-}
-
-/// Writes year, month, day; answers what ends the text.
-fn write_day(f: &mut impl fmt::Write, days: i64) -> Result<&'static str, fmt::Error> {
-    let (year, month, day) = civil_from_days(days);
-    let shown = if year > 0 { year } else { 1 - year };
-    write!(f, "{shown:04}-{month:02}-{day:02}")?;
-    Ok(if year > 0 { "" } else { " BC" })
-}
-
-pub(super) fn write_date(f: &mut fmt::Formatter<'_>, days: i32) -> fmt::Result {
-    let era = write_day(f, days.into())?;
-    f.write_str(era)
-}
-
 /// `+02`, `-05:30`, `+00:53:28`. `offset`: seconds east of UTC.
 pub(super) fn show_offset(offset: i32) -> String {
     let (hours, rest) = (offset.abs() / 3600, offset.abs() % 3600);
@@ -94,206 +77,77 @@ pub(super) fn show_offset(offset: i32) -> String {
 }
 
 /// `HH[[:]MM[:SS]]` in seconds.
-pub(super) fn hours_and_minutes(mut text: &str) -> Option<i64> {
-    let s = &mut text;
-    let seconds = (|| {
-        let first = digits(s, 1, 4)?;
-        let value: i64 = first.parse().map_err(|_| Bad)?;
-        let (hours, mut minutes, mut seconds) =
-            if first.len() > 2 { (value / 100, value % 100, 0) } else { (value, 0, 0) };
-        if eat(s, ':') {
-            minutes = number(s, 2, 2)?;
-            if eat(s, ':') {
-                seconds = number(s, 2, 2)?;
-            }
-        }
-        if s.is_empty() && minutes <= 59 && seconds <= 59 {
-            Ok(hours * 3600 + minutes * 60 + seconds)
-        } else {
-            Err(Bad)
-        }
-    })();
-    seconds.ok()
+pub(super) fn hours_and_minutes(text: &str) -> Option<i64> {
+    let part = |text: &str, lengths: std::ops::RangeInclusive<usize>| -> Option<i64> {
+        let fits = lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        fits.then(|| text.parse().ok())?
+    };
+    let mut parts = text.split(':');
+    let first = parts.next()?;
+    let value = part(first, 1..=4)?;
+    let (hours, run) = if first.len() > 2 { (value / 100, value % 100) } else { (value, 0) };
+    let minutes = parts.next().map_or(Some(run), |text| part(text, 2..=2))?;
+    let seconds = parts.next().map_or(Some(0), |text| part(text, 2..=2))?;
+    let fits = parts.next().is_none() && minutes <= 59 && seconds <= 59;
+    fits.then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// The text of a timestamp with time zone, in the zone of the work under way.
-pub(super) fn write_timestamptz(f: &mut fmt::Formatter<'_>, utc: i64) -> fmt::Result {
-    let zone = Zone::current();
-    write_with_zone(f, zone.local(utc), &show_offset(zone.offset_at(utc)))
+/// `+05:30` in seconds east of UTC.
+pub(super) fn displacement(text: &str) -> Option<i64> {
+    read::offset(text)
 }
 
 /// Reads a timestamp with time zone: in the zone of the work under way where it states none. Answers microseconds in
 /// UTC.
 pub(super) fn parse_timestamptz(text: &str) -> Result<i64> {
-    let (local, stated) = parse_fields(text, "timestamp with time zone")?;
-    let utc = stated.unwrap_or_else(Zone::current).utc(local);
-    utc.ok_or_else(|| EngineError::new("22008", format!("timestamp out of range: \"{text}\"")))
+    moment(text, "timestamp with time zone", |local, zone| zone.unwrap_or_else(Zone::current).utc(local))
+}
+
+pub(super) fn parse(text: &str) -> Result<i64> {
+    moment(text, "timestamp", |local, _| Some(local))
+}
+
+fn moment(text: &str, type_name: &str, of: impl FnOnce(i64, Option<Zone>) -> Option<i64>) -> Result<i64> {
+    let found = match read::read(text, type_name)? {
+        Found::At { days, .. } if days < FIRST_WITH_ZONES => None,
+        Found::At { days, micros, zone } => {
+            days.checked_mul(DAY).and_then(|day| day.checked_add(micros)).and_then(|local| of(local, zone))
+        }
+        Found::Epoch => Some(0),
+        Found::Late => return Ok(i64::MAX),
+        Found::Early => return Ok(i64::MIN),
+    };
+    let found = found.filter(|v| *v >= FIRST_TIMESTAMP && !is_infinite(*v));
+    found.ok_or_else(|| EngineError::new("22008", format!("timestamp out of range: \"{text}\"")))
+}
+
+pub(super) fn parse_date(text: &str) -> Result<i32> {
+    let days = match read::read(text, "date")? {
+        Found::At { days, .. } => days,
+        Found::Epoch => 0,
+        Found::Late => return Ok(i32::MAX),
+        Found::Early => return Ok(i32::MIN),
+    };
+    let date = i32::try_from(days).ok().filter(|days| DATES.contains(days));
+    date.ok_or_else(|| EngineError::new("22008", format!("date out of range: \"{text}\"")))
 }
 
 /// The day a timestamp lies on.
 pub fn date_of_timestamp(micros: i64) -> i32 {
+    match micros {
+        i64::MIN => return i32::MIN,
+        i64::MAX => return i32::MAX,
+        _ => {}
+    }
     micros.div_euclid(DAY) as i32
 }
 
 /// Midnight at the beginning of a day. 22008 where timestamps do not reach.
 pub fn timestamp_of_date(days: i32) -> Result<i64> {
+    match days {
+        i32::MIN => return Ok(i64::MIN),
+        i32::MAX => return Ok(i64::MAX),
+        _ => {}
+    }
     i64::from(days).checked_mul(DAY).ok_or_else(|| EngineError::new("22008", "date out of range for timestamp"))
-}
-
-pub(super) fn parse_date(text: &str) -> Result<i32> {
-    let f = split(text, "date")?;
-    if f.year > LAST_DATE_YEAR || f.is_too_early() {
-        return Err(EngineError::new("22008", format!("date out of range: \"{text}\"")));
-    }
-    Ok(days_from_civil(f.year, f.month, f.day) as i32)
-}
-
-/// Takes the decimal digits at the front; at least `least` and at most `most` of them.
-fn digits<'a>(s: &mut &'a str, least: usize, most: usize) -> Result<&'a str, Bad> {
-    let n = s.bytes().take_while(u8::is_ascii_digit).count();
-    if n < least || n > most {
-        return Err(Bad);
-    }
-    let (front, rest) = s.split_at(n);
-    *s = rest;
-    Ok(front)
-}
-
-fn number(s: &mut &str, least: usize, most: usize) -> Result<i64, Bad> {
-    digits(s, least, most)?.parse().map_err(|_| Bad)
-}
-
-fn eat(s: &mut &str, c: char) -> bool {
-    match s.strip_prefix(c) {
-        Some(rest) => {
-            *s = rest;
-            true
-        }
-        None => false,
-    }
-}
-
-fn expect(s: &mut &str, c: char) -> Result<(), Bad> {
-    if eat(s, c) { Ok(()) } else { Err(Bad) }
-}
-
-struct Fields {
-    year: i64,
-    month: i64,
-    day: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    micros: i64,
-    /// Where the text says.
-    zone: Option<Zone>,
-}
-
-impl Fields {
-    fn is_too_early(&self) -> bool {
-        (self.year, self.month, self.day) < FIRST_DAY
-    }
-}
-
-/// Splits the text into fields, values unchecked.
-fn fields(mut s: &str) -> Result<Fields, Bad> {
-    let mut bc = false;
-    if let Some(cut) = s.len().checked_sub(3).filter(|&at| s.is_char_boundary(at))
-        && s[cut..].eq_ignore_ascii_case(" bc")
-    {
-        (bc, s) = (true, s[..cut].trim_end());
-    }
-    let s = &mut s;
-    let year = number(s, 4, 7)?;
-    let mut out = Fields { year, month: 0, day: 0, hour: 0, minute: 0, second: 0, micros: 0, zone: None };
-    expect(s, '-')?;
-    out.month = number(s, 1, 2)?;
-    expect(s, '-')?;
-    out.day = number(s, 1, 2)?;
-    if bc {
-        // Year 1 BC is year 0; there is no year 0 to write.
-        out.year = if out.year == 0 { i64::MAX } else { 1 - out.year };
-    } else if out.year == 0 {
-        out.year = i64::MAX;
-    }
-    if s.is_empty() {
-        return Ok(out);
-    }
-    if !(eat(s, 'T') || eat(s, 't')) {
-        let trimmed = s.trim_start_matches(' ');
-        if trimmed.len() == s.len() {
-            return Err(Bad);
-        }
-        *s = trimmed;
-    }
-    out.hour = number(s, 1, 2)?;
-    expect(s, ':')?;
-    out.minute = number(s, 2, 2)?;
-    if eat(s, ':') {
-        out.second = number(s, 2, 2)?;
-        if eat(s, '.') {
-            out.micros = fraction(digits(s, 0, 30)?);
-        }
-    }
-    out.zone = zone(s)?;
-    Ok(out)
-}
-
-/// Microseconds of a decimal fraction, rounded to the nearest.
-fn fraction(digits: &str) -> i64 {
-    let scaled = digits.bytes().chain(std::iter::repeat(b'0')).take(7).fold(0, |v, b| v * 10 + (b - b'0') as i64);
-    (scaled + 5) / 10
-}
-
-/// Reads a zone: `Z`, `+HH[[:]MM[:SS]]` (hours east of UTC), or a name.
-fn zone(s: &mut &str) -> Result<Option<Zone>, Bad> {
-    let text = s.trim_start_matches(' ');
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    match text {
-        "" => Ok(None),
-        "z" | "Z" => Ok(Some(Zone::Utc)),
-        _ if digits.len() < text.len() => {
-            let offset = hours_and_minutes(digits).filter(|seconds| *seconds <= FARTHEST).ok_or(Bad)?;
-            Ok(Some(Zone::Fixed((sign * offset) as i32)))
-        }
-        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => Zone::in_expression(name).map(Some).ok_or(Bad),
-        _ => Err(Bad),
-    }
-}
-
-pub(super) fn parse(text: &str) -> Result<i64> {
-    parse_fields(text, "timestamp").map(|(micros, _)| micros)
-}
-
-/// Microseconds as written, and the zone.
-fn parse_fields(text: &str, type_name: &str) -> Result<(i64, Option<Zone>)> {
-    let f = split(text, type_name)?;
-    if f.year > LAST_YEAR || f.is_too_early() {
-        return Err(EngineError::new("22008", format!("timestamp out of range: \"{text}\"")));
-    }
-    let of_day = (f.hour * 3600 + f.minute * 60 + f.second) * 1_000_000 + f.micros;
-    Ok((days_from_civil(f.year, f.month, f.day) * DAY + of_day, f.zone))
-}
-
-/// Fields that name a day and a time of it.
-fn split(text: &str, type_name: &str) -> Result<Fields> {
-    let body = trim(text);
-    let word = body.strip_prefix(['-', '+']).unwrap_or(body);
-    if word.eq_ignore_ascii_case("infinity") || word.eq_ignore_ascii_case("inf") {
-        return Err(EngineError::unsupported("infinite timestamps are not supported"));
-    }
-    let f = fields(body)
-        .map_err(|Bad| EngineError::new("22007", format!("invalid input syntax for type {type_name}: \"{text}\"")))?;
-    let overflow = || EngineError::new("22008", format!("date/time field value out of range: \"{text}\""));
-    if !(1..=12).contains(&f.month) || f.year == i64::MAX || f.day < 1 || f.day > days_in_month(f.year, f.month) {
-        return Err(overflow());
-    }
-    let of_day = (f.hour * 3600 + f.minute * 60 + f.second) * 1_000_000 + f.micros;
-    if f.minute > 59 || f.second > 60 || f.hour > 24 || of_day > DAY {
-        return Err(overflow());
-    }
-    Ok(f)
 }

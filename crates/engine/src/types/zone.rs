@@ -1,22 +1,22 @@
 //! Time zones: in which a timestamp with time zone is read where its text names none, and shown.
 //!
-//! 1. The zone is that of the work under way: of each thread, for as long as [`Zone::scope`] holds (over polls of a
-//!    future: [`Zone::over`]). Outside it is UTC. So values are read and shown alike wherever that happens, and nothing
-//!    is passed along.
+//! 1. The zone is that of the work under way: it is a part of the [`Style`].
 //! 2. A local time that a clock set back shows twice is the later one (standard time); one that a clock set forward
 //!    passes by is told as if the clock had not been set. So PostgreSQL has it.
 //!
 //! 3. The last rule of a zone goes on for ever, as POSIX has it.
 //!
 //! Rules are the IANA database's as chrono-tz has it, which lists changes of clocks until [`LISTED`].
-use super::timestamp::{hours_and_minutes, show_offset};
+use super::style::Style;
+use super::timestamp::{self, hours_and_minutes, show_offset};
 use chrono::offset::Offset;
 use chrono::{DateTime, Datelike, NaiveDate, TimeZone};
-use chrono_tz::{TZ_VARIANTS, Tz};
-use std::cell::Cell;
+use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+
+mod abbreviations;
+
+use abbreviations::Abbreviation;
 
 /// A time zone. Copied freely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -26,6 +26,8 @@ pub enum Zone {
     /// Seconds east of UTC.
     Fixed(i32),
     Named(Tz),
+    /// A changing one; only texts and expressions have it.
+    Abbreviated(Abbreviation),
 }
 
 const SECOND: i64 = 1_000_000;
@@ -43,65 +45,15 @@ const CYCLE: i64 = 146_097;
 /// The farthest from UTC that a text can state, in seconds.
 pub(super) const FARTHEST: i64 = 16 * 3600 - 1;
 
-/// Abbreviations, in hours east of UTC: those that are names of zones with summer time too, and their like. The list is
-/// PostgreSQL's (`timezone_abbreviations`).
-const ABBREVIATIONS: [(&str, i64); 22] = [
-    ("WET", 0),
-    ("WEST", 1),
-    ("BST", 1),
-    ("CET", 1),
-    ("MET", 1),
-    ("CEST", 2),
-    ("MEST", 2),
-    ("EET", 2),
-    ("EEST", 3),
-    ("JST", 9),
-    ("NZST", 12),
-    ("NZDT", 13),
-    ("EDT", -4),
-    ("EST", -5),
-    ("CDT", -5),
-    ("CST", -6),
-    ("MDT", -6),
-    ("MST", -7),
-    ("PDT", -7),
-    ("PST", -8),
-    ("AKST", -9),
-    ("HST", -10),
-];
-
-thread_local! {
-    static CURRENT: Cell<Zone> = const { Cell::new(Zone::Utc) };
-}
-
-/// Puts the zone before it back.
-struct Restore(Zone);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        CURRENT.set(self.0);
-    }
-}
-
 impl Zone {
     /// Of the work under way (invariant 1).
     pub fn current() -> Zone {
-        CURRENT.get()
+        Style::current().zone
     }
 
     /// Does `work` in this zone.
     pub fn scope<T>(self, work: impl FnOnce() -> T) -> T {
-        let _restore = Restore(CURRENT.replace(self));
-        work()
-    }
-
-    /// Runs a future to its end, each of its polls in this zone. It is pinned where it is: taken by value, it would be
-    /// copied and kept twice.
-    pub async fn over<F: Future + Unpin>(self, mut work: F) -> F::Output {
-        if self == Zone::Utc && Zone::current() == Zone::Utc {
-            return work.await;
-        }
-        poll_fn(|context| self.scope(|| Pin::new(&mut work).poll(context))).await
+        Style { zone: self, ..Style::current() }.scope(work)
     }
 
     /// By a name of the IANA database (in any case), hours east of UTC (`-3`, `5.5`), or as POSIX writes a zone without
@@ -126,12 +78,44 @@ impl Zone {
     /// same name (`CET` is one hour in summer too), and hours are POSIX's, so *west* of UTC.
     pub fn in_expression(name: &str) -> Option<Zone> {
         let name = name.trim();
-        if let Some((_, hours)) = ABBREVIATIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-            return Zone::fixed(hours * 3600);
+        if let Some(zone) = abbreviations::named(name) {
+            return Some(zone);
         }
         match name.parse::<f64>() {
             Ok(_) => Zone::posix(name),
             Err(_) => Zone::named(name),
+        }
+    }
+
+    /// As the text of a time names it: by the IANA database, or as POSIX does.
+    pub(super) fn by_name(name: &str) -> Option<Zone> {
+        if name.parse::<f64>().is_ok() { None } else { Zone::named(name) }
+    }
+
+    /// As arguments of functions name it: an offset east of UTC (`+2`, `-05:30`), an abbreviation, a name.
+    pub fn stated(name: &str) -> Option<Zone> {
+        match name.starts_with(['+', '-']) {
+            true => timestamp::displacement(name).map(|east| Zone::Fixed(east as i32)),
+            false => Zone::in_expression(name),
+        }
+    }
+
+    pub(super) fn by_abbreviation(name: &str) -> Option<Zone> {
+        abbreviations::named(name)
+    }
+
+    /// What clocks call it at a moment: `CEST`.
+    pub(super) fn abbreviation_at(self, utc: i64) -> String {
+        match self {
+            Zone::Utc => "UTC".to_owned(),
+            Zone::Abbreviated(own) => own.name().to_owned(),
+            Zone::Fixed(east) => show_offset(east),
+            Zone::Named(tz) => {
+                let far = if utc < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
+                let moment = DateTime::from_timestamp_micros(listed(utc)).unwrap_or(far);
+                let offset = tz.offset_from_utc_datetime(&moment.naive_utc());
+                offset.abbreviation().map_or_else(|| show_offset(self.offset_at(utc)), str::to_owned)
+            }
         }
     }
 
@@ -167,6 +151,7 @@ impl Zone {
         match self {
             Zone::Utc => 0,
             Zone::Fixed(offset) => offset,
+            Zone::Abbreviated(own) => own.offset_at(utc),
             Zone::Named(tz) => {
                 // What chrono's calendar does not reach has the rules of its nearest year.
                 let far = if utc < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
@@ -176,13 +161,24 @@ impl Zone {
         }
     }
 
-    /// What clocks show at a moment.
+    /// What clocks show at a moment; of an infinite one, itself.
     pub fn local(self, utc: i64) -> i64 {
-        utc.saturating_add(i64::from(self.offset_at(utc)) * SECOND)
+        if timestamp::is_infinite(utc) {
+            return utc;
+        }
+        // At the ends of 64 bits it stays finite.
+        utc.saturating_add(i64::from(self.offset_at(utc)) * SECOND).clamp(i64::MIN + 1, i64::MAX - 1)
     }
 
     /// The moment at which clocks show this (invariant 2); `None` where it is out of range.
     pub fn utc(self, local: i64) -> Option<i64> {
+        if timestamp::is_infinite(local) {
+            return Some(local);
+        }
+        if let Zone::Abbreviated(own) = self {
+            let offset = own.offset_at(own.zone().utc(local)?);
+            return local.checked_sub(i64::from(offset) * SECOND);
+        }
         let at = |offset: i32| local.checked_sub(i64::from(offset) * SECOND);
         let (before, after) = (self.offset_at(local.saturating_sub(DAY)), self.offset_at(local.saturating_add(DAY)));
         // Between two settings of the clock the offsets before and after are one.
@@ -218,6 +214,7 @@ impl fmt::Display for Zone {
             Zone::Utc => f.write_str("UTC"),
             Zone::Fixed(east) => write!(f, "<{}>{}", show_offset(*east), show_offset(-east)),
             Zone::Named(tz) => f.write_str(tz.name()),
+            Zone::Abbreviated(own) => f.write_str(own.name()),
         }
     }
 }

@@ -101,6 +101,10 @@ impl Parser<'_> {
                 self.advance();
                 self.create_type(at)
             }
+            (K::Domain, _) => {
+                self.advance();
+                self.create_domain(at)
+            }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "CREATE USER MAPPING", None),
             (K::Role | K::User | K::Group, _) => {
                 self.advance();
@@ -154,6 +158,10 @@ impl Parser<'_> {
             (K::Type, _) => {
                 self.advance();
                 self.alter_own_type(at)
+            }
+            (K::Domain, _) => {
+                self.advance();
+                self.alter_domain(at)
             }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "ALTER USER MAPPING", None),
             (K::Group, _) => {

@@ -390,6 +390,42 @@ pub enum EnumChange {
     },
 }
 
+/// `CREATE DOMAIN`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateDomain {
+    pub at: At,
+    pub name: Name,
+    pub data_type: TypeName,
+    pub collation: Option<Name>,
+    /// DEFAULT, NOT NULL, NULL and CHECK; others PostgreSQL refuses later.
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+/// `ALTER DOMAIN`, but for its name and its owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterDomain {
+    pub at: At,
+    pub name: Name,
+    pub change: DomainChange,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum DomainChange {
+    /// None: no default any more.
+    Default(Option<Written>),
+    NotNull(bool),
+    Check {
+        name: Option<Ident>,
+        condition: Written,
+        not_valid: bool,
+    },
+    DropConstraint {
+        if_exists: bool,
+        name: Ident,
+    },
+    Validate(Ident),
+}
+
 /// Kinds of what has a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ObjectKind {

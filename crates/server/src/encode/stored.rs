@@ -1,5 +1,5 @@
 //! Stored values to DataRow messages, without Arrow between them: the same bytes.
-use super::{DAYS_2000, EPOCH_2000, interval, list_head, numeric, pad};
+use super::{date_2000, interval, list_head, moment_2000, numeric, pad};
 use crate::types::{JSONB_VERSION, Wire, row_description, wire};
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::arrow::datatypes::Schema;
@@ -79,8 +79,8 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         DatumRef::Int8(v) => out.put_i64(v),
         DatumRef::Float4(v) => out.put_f32(v),
         DatumRef::Float8(v) => out.put_f64(v),
-        DatumRef::Date(v) => out.put_i32(v.saturating_sub(DAYS_2000)),
-        DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => out.put_i64(v.saturating_sub(EPOCH_2000)),
+        DatumRef::Date(v) => out.put_i32(date_2000(v)),
+        DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => out.put_i64(moment_2000(v)),
         DatumRef::Numeric(v) => numeric::binary(out, shown(v, wire)),
         DatumRef::Bytea(v) => out.put_slice(v),
         DatumRef::Time(v) => out.put_i64(v),

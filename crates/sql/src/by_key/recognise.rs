@@ -13,7 +13,7 @@ use crate::parse::stored::Stored;
 use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
 use std::sync::Arc;
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
 use terrace_engine::{RelationName, ScanDirection, Table};
 use terrace_grammar::statement::{
@@ -96,8 +96,8 @@ fn by_key(statement: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<B
         _ => None,
     }?;
     seen.types.iter().all(Option::is_some).then_some(())?;
-    let (version, zone) = (catalog.version(), Zone::current());
-    Some(ByKey { version, zone, role: Arc::default(), uses_now: seen.now, table, action })
+    let (version, style) = (catalog.version(), Style::current());
+    Some(ByKey { version, style, role: Arc::default(), uses_now: seen.now, table, action })
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
@@ -107,7 +107,7 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     };
     (from.is_empty() && returning.is_empty()).then_some(())?;
     let table = user_table(target, catalog)?;
-    (table.checks.is_empty() && table.computed().next().is_none()).then_some(())?;
+    table.is_plain().then_some(())?;
     let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
     let key = scope.key(filter)?;
     let mut sets: Vec<(usize, NewValue)> = vec![];
@@ -173,7 +173,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     returning.is_empty().then_some(())?;
     let rows = plain_values(source.as_ref()?)?;
     let table = user_table(target, catalog)?;
-    (table.checks.is_empty() && table.computed().next().is_none()).then_some(())?;
+    table.is_plain().then_some(())?;
     let named = !columns.is_empty();
     let columns = inserted(columns, &table)?;
     (!columns.iter().any(|at| is_always(&table, *at))).then_some(())?;
@@ -441,7 +441,7 @@ impl Scope<'_> {
 
     fn default(&mut self, at: usize) -> Option<Given> {
         let column = &self.table.columns[at];
-        let Some(sql) = &column.default_sql else { return Some(Given::Constant(Datum::Null)) };
+        let Some(sql) = column.default() else { return Some(Given::Constant(Datum::Null)) };
         let default = Stored::read(sql)?;
         match self.now(at, default.expr()) {
             Some(now) => Some(now),

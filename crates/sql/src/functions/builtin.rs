@@ -42,6 +42,8 @@ mod sessions;
 mod text;
 mod times;
 
+pub(crate) use regex::split;
+
 pub(crate) use known::{is_known_aggregate, is_known_function, window_arguments};
 
 /// A name, and the functions that have it.
@@ -407,7 +409,7 @@ fn length(column: &ArrayRef, row: usize) -> u64 {
 fn ask_for(name: &str, columns: &[ArrayRef], rows: usize) -> Result<memory::Asked> {
     let times = match name {
         // A byte may become `\ooo`.
-        "encode" | "as_text" | "jsonb_pretty" => 4,
+        "encode" | "as_text" | "jsonb_pretty" | "similar_to_escape" => 4,
         // A letter of two bytes may have a capital of three; what escapes nothing by itself is escaped.
         "upper" | "lower" | "initcap" | text::LIKE_PATTERN => 2,
         _ => 1,

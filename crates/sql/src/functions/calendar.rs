@@ -1,7 +1,7 @@
 //! Fields of times, and times cut to a unit, on PostgreSQL's calendar.
 //!
 //! Source: PostgreSQL 15 documentation, "Date/Time Functions and Operators".
-use terrace_engine::types::{Zone, civil_from_days, days_from_civil};
+use terrace_engine::types::{FIRST_TIMESTAMP, Zone, civil_from_days, days_from_civil, is_infinite};
 
 pub(crate) const DAY: i64 = 86_400_000_000;
 
@@ -26,6 +26,8 @@ pub(crate) enum Part {
     IsoDayOfWeek,
     DayOfYear,
     IsoYear,
+    /// Days since 4714-11-24 BC.
+    Julian,
     /// Seconds east of UTC.
     Timezone,
     TimezoneHour,
@@ -35,27 +37,28 @@ pub(crate) enum Part {
 impl Part {
     pub(crate) fn named(name: &str) -> Option<Part> {
         Some(match name.trim_matches(['\'', '"']).to_ascii_lowercase().as_str() {
-            "microsecond" | "microseconds" | "us" => Part::Microseconds,
-            "millisecond" | "milliseconds" | "ms" => Part::Milliseconds,
-            "second" | "seconds" | "sec" | "s" => Part::Second,
-            "minute" | "minutes" | "min" => Part::Minute,
-            "hour" | "hours" | "h" => Part::Hour,
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "usecond" | "useconds" => Part::Microseconds,
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" | "msecond" | "mseconds" => Part::Milliseconds,
+            "second" | "seconds" | "sec" | "secs" | "s" => Part::Second,
+            "minute" | "minutes" | "min" | "mins" | "m" => Part::Minute,
+            "hour" | "hours" | "hr" | "hrs" | "h" => Part::Hour,
             "day" | "days" | "d" => Part::Day,
             "week" | "weeks" | "w" => Part::Week,
-            "month" | "months" | "mon" => Part::Month,
+            "month" | "months" | "mon" | "mons" => Part::Month,
             "quarter" | "qtr" => Part::Quarter,
-            "year" | "years" | "y" => Part::Year,
-            "decade" | "decades" => Part::Decade,
-            "century" | "centuries" | "c" => Part::Century,
-            "millennium" | "millenniums" | "mil" => Part::Millennium,
+            "year" | "years" | "yr" | "yrs" | "y" => Part::Year,
+            "decade" | "decades" | "dec" | "decs" => Part::Decade,
+            "century" | "centuries" | "cent" | "c" => Part::Century,
+            "millennium" | "millenniums" | "millennia" | "mil" | "mils" => Part::Millennium,
             "epoch" => Part::Epoch,
             "dow" => Part::DayOfWeek,
             "isodow" => Part::IsoDayOfWeek,
             "doy" => Part::DayOfYear,
             "isoyear" => Part::IsoYear,
+            "julian" | "jd" | "j" => Part::Julian,
             "timezone" => Part::Timezone,
-            "timezone_hour" => Part::TimezoneHour,
-            "timezone_minute" => Part::TimezoneMinute,
+            "timezone_hour" | "timezone_h" => Part::TimezoneHour,
+            "timezone_minute" | "timezone_m" => Part::TimezoneMinute,
             _ => return None,
         })
     }
@@ -64,6 +67,12 @@ impl Part {
     pub(crate) fn is_of_day(self) -> bool {
         use Part::{Hour, Microseconds, Milliseconds, Minute, Second};
         self.is_of_zone() || matches!(self, Microseconds | Milliseconds | Second | Minute | Hour)
+    }
+
+    /// Whether it grows with time for ever, so that it is infinite of an infinite time. Other fields of it are NULL.
+    pub(crate) fn is_endless(self) -> bool {
+        use Part::{Century, Decade, Epoch, IsoYear, Julian, Millennium, Year};
+        matches!(self, Year | Decade | Century | Millennium | Epoch | IsoYear | Julian)
     }
 
     /// Whether only a timestamp with time zone has such a field.
@@ -107,6 +116,7 @@ impl Part {
             Part::IsoDayOfWeek => isodow,
             Part::DayOfYear => days - days_from_civil(year, 1, 1) + 1,
             Part::IsoYear => shown(iso_year),
+            Part::Julian => days + 2_440_588,
             Part::Timezone | Part::TimezoneHour | Part::TimezoneMinute => 0,
         };
         value.into()
@@ -184,6 +194,9 @@ impl Part {
     /// The beginning of the unit that a timestamp lies in; `None` where the part is no unit, or the beginning is out of
     /// range.
     pub(crate) fn truncate(self, micros: i64) -> Option<i64> {
+        if is_infinite(micros) {
+            return self.truncate(0).map(|_| micros);
+        }
         let (year, month, _) = civil_from_days(micros.div_euclid(DAY));
         let unit = |size: i64| micros.checked_sub(micros.rem_euclid(size));
         let date = |year: i64, month: i64| days_from_civil(year, month, 1).checked_mul(DAY);
@@ -209,9 +222,17 @@ impl Part {
     }
 }
 
+/// Whether a timestamp may have this number and be finite.
+pub(crate) fn in_range(micros: i64) -> bool {
+    micros >= FIRST_TIMESTAMP && !is_infinite(micros)
+}
+
 /// A local time so many months, days and microseconds later; a day that the month does not have is its last. `None`:
 /// out of range.
 pub(crate) fn moved(micros: i64, months: i32, days: i32, rest: i64) -> Option<i64> {
+    if is_infinite(micros) {
+        return Some(micros);
+    }
     let (day, of_day) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
     let day = if months == 0 {
         day
@@ -221,7 +242,8 @@ pub(crate) fn moved(micros: i64, months: i32, days: i32, rest: i64) -> Option<i6
         let first = |month: i64| days_from_civil(month.div_euclid(12), month.rem_euclid(12) + 1, 1);
         (first(month) + of_month - 1).min(first(month + 1) - 1)
     };
-    day.checked_add(days.into())?.checked_mul(DAY)?.checked_add(of_day)?.checked_add(rest)
+    let moved = day.checked_add(days.into())?.checked_mul(DAY)?.checked_add(of_day)?.checked_add(rest);
+    moved.filter(|moved| in_range(*moved))
 }
 
 /// Number of the century or millennium: the first begins with year 1, the one before it is -1.

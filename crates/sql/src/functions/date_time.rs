@@ -2,7 +2,7 @@
 //! transaction.
 use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
-use crate::functions::calendar::{DAY, Part, moved};
+use crate::functions::calendar::{DAY, Part, in_range, moved};
 use crate::functions::convert::{convert_array, convert_scalar, is_open, micros_of, moments_of};
 use crate::values::{UTC, arrow_type, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
@@ -16,11 +16,11 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    TypeSignature, Volatility,
 };
 use std::any::Any;
 use std::sync::Arc;
-use terrace_engine::types::{Zone, date_of_timestamp};
+use terrace_engine::types::{DATES, Zone, date_of_timestamp, is_infinite, is_infinite_date};
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,7 @@ fn udf(name: &'static str, kind: Kind, aliases: &[&str]) -> ScalarUDF {
     let signature = match kind {
         Kind::Extract(_) => Signature::any(1, Volatility::Immutable),
         Kind::DateBin => Signature::any(3, Volatility::Immutable),
+        Kind::DateTrunc => Signature::one_of(vec![TypeSignature::Any(2), TypeSignature::Any(3)], Volatility::Immutable),
         Kind::Now(_) => Signature::nullary(Volatility::Stable),
         _ => Signature::any(2, Volatility::Immutable),
     };
@@ -147,12 +148,19 @@ impl ScalarUDFImpl for Native {
                 if matches!(types[0], ArrowType::Time64(_)) && part.of_time(0).is_none() {
                     return Err(tunnel(no_unit(part, DataType::Time.base_name())));
                 }
-                ArrowType::Decimal128(28, part.scale() as i8)
+                ArrowType::Decimal128(28, scale_of(part, &types[0]) as i8)
             }
             Kind::DatePart => {
                 time_like(self.name, &types[1])?;
                 ArrowType::Float64
             }
+            // In the zone of the third one.
+            Kind::DateTrunc if types.len() == 3 => match &types[1] {
+                ArrowType::Date32 | ArrowType::Timestamp(..) | ArrowType::Utf8 | ArrowType::Null => {
+                    arrow_type(DataType::Timestamptz)
+                }
+                other => return Err(tunnel(no_function(self.name, other))),
+            },
             Kind::DateTrunc => match &types[1] {
                 of if *of == ArrowType::Date32 || is_zoned(of) => arrow_type(DataType::Timestamptz),
                 ArrowType::Timestamp(_, None) | ArrowType::Utf8 | ArrowType::Null => arrow_type(DataType::Timestamp),
@@ -209,13 +217,17 @@ impl ScalarUDFImpl for Native {
                     let seconds = crate::functions::interval::intervals(&of)?.iter().map(|v| v.map(seconds)).collect();
                     Arc::<Float64Array>::new(seconds)
                 } else {
-                    let exact = extract_array(part, &of)?;
-                    let divisor = 10f64.powi(part.scale().into());
-                    Arc::new(exact.iter().map(|v| v.map(|v| v as f64 / divisor)).collect::<Float64Array>())
+                    Arc::new(part_as_float(part, &of)?)
                 }
             }
             Kind::DateBin => date_bin(&array(0)?, &array(1)?, &array(2)?, args.return_field.data_type())?,
-            Kind::DateTrunc => date_trunc(self.part(&args.args[0])?, &array(1)?, args.return_field.data_type())?,
+            Kind::DateTrunc => {
+                let (times, to) = (array(1)?, args.return_field.data_type());
+                match (&args.args[0], args.args.len()) {
+                    (unit @ ColumnarValue::Scalar(_), 2) => date_trunc(self.part(unit)?, &times, to)?,
+                    _ => self.truncated_by_row(&args.args, &times, to, rows)?,
+                }
+            }
             Kind::MoveDays(function) => move_array(function, &array(0)?, &array(1)?)?,
             Kind::DaysBetween => {
                 let (a, b) = (array(0)?, array(1)?);
@@ -260,6 +272,48 @@ impl Native {
                 Err(tunnel(EngineError::unsupported(format!("{} of a unit that is no constant", self.name))))
             }
         }
+    }
+}
+
+impl Native {
+    /// `date_trunc` where each row may have a unit of its own, and a zone.
+    fn truncated_by_row(
+        &self,
+        args: &[ColumnarValue],
+        times: &ArrayRef,
+        to: &ArrowType,
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        let text = |arg: &ColumnarValue| datafusion::arrow::compute::cast(&arg.to_array(rows)?, &ArrowType::Utf8);
+        let units = text(&args[0])?;
+        let zones = args.get(2).map(text).transpose()?;
+        let mut cut: Vec<ArrayRef> = vec![];
+        for row in 0..rows {
+            let is_null = units.is_null(row) || zones.as_ref().is_some_and(|zones| zones.is_null(row));
+            if is_null {
+                cut.push(datafusion::arrow::array::new_null_array(to, 1));
+                continue;
+            }
+            let unit = units.as_string::<i32>().value(row);
+            let part = Part::named(unit).ok_or_else(|| tunnel(unknown_part(unit)))?;
+            let zone = match &zones {
+                Some(zones) => {
+                    let name = zones.as_string::<i32>().value(row);
+                    let unknown = || EngineError::new("22023", format!("time zone \"{name}\" not recognized"));
+                    Zone::in_expression(name).ok_or_else(|| tunnel(unknown()))?
+                }
+                None => Zone::current(),
+            };
+            // A text without a zone, and a date, are of the session's.
+            let time = times.slice(row, 1);
+            let time = if zones.is_some() { convert_array(&time, DataType::Timestamptz)? } else { time };
+            cut.push(zone.scope(|| date_trunc(part, &time, to))?);
+        }
+        if cut.is_empty() {
+            return Ok(datafusion::arrow::array::new_empty_array(to));
+        }
+        let cut: Vec<&dyn Array> = cut.iter().map(AsRef::as_ref).collect();
+        Ok(datafusion::arrow::compute::concat(&cut)?)
     }
 }
 
@@ -343,12 +397,57 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
         }
         ArrowType::Timestamp(_, Some(_)) => {
             let zone = Zone::current();
-            micros_of(array)?.iter().map(|v| v.map(|v| part.of_moment(v, zone))).collect()
+            let value = |v: Option<i64>| finite(part, v).map(|v| v.map(|v| part.of_moment(v, zone)));
+            micros_of(array)?.iter().map(value).collect::<Result<_>>()?
         }
         _ if part.is_of_zone() => return Err(tunnel(no_unit(part, "timestamp without time zone"))),
-        _ => micros_of(array)?.iter().map(|v| v.map(|v| part.of_timestamp(v))).collect(),
+        _ => {
+            let value = |v: Option<i64>| finite(part, v).map(|v| v.map(|v| part.of_timestamp(v)));
+            micros_of(array)?.iter().map(value).collect::<Result<_>>()?
+        }
     };
-    Ok(values.with_precision_and_scale(28, part.scale() as i8)?)
+    let scale = scale_of(part, array.data_type());
+    let values: Decimal128Array = match part.scale() - scale {
+        0 => values,
+        gone => values.unary(|v| v / 10i128.pow(gone.into())),
+    };
+    Ok(values.with_precision_and_scale(28, scale as i8)?)
+}
+
+/// Digits behind the point of a field's value: of a date none.
+fn scale_of(part: Part, of: &ArrowType) -> u8 {
+    if *of == ArrowType::Date32 { 0 } else { part.scale() }
+}
+
+/// A time that has this field; what is infinite has no other than those that are infinite, too.
+fn finite(part: Part, time: Option<i64>) -> Result<Option<i64>> {
+    match time {
+        Some(time) if is_infinite(time) && part.is_endless() => {
+            let part = format!("{part:?}").to_lowercase();
+            let error = EngineError::unsupported(format!("the {part} of an infinite time is not supported"));
+            Err(tunnel(error.with_hint("numeric has no infinity here; date_part answers double precision.")))
+        }
+        Some(time) if is_infinite(time) => Ok(None),
+        time => Ok(time),
+    }
+}
+
+/// `date_part`: as double precision, which has infinity.
+fn part_as_float(part: Part, of: &ArrayRef) -> Result<Float64Array> {
+    let divisor = 10f64.powi(part.scale().into());
+    let is_time = of.data_type() == &ArrowType::Date32 || is_timestamp(of.data_type());
+    if !is_time || !part.is_endless() {
+        return Ok(extract_array(part, of)?.iter().map(|v| v.map(|v| v as f64 / divisor)).collect());
+    }
+    let zone = Zone::current();
+    let zoned = is_zoned(of.data_type());
+    let value = |time: i64| match time {
+        i64::MIN => f64::NEG_INFINITY,
+        i64::MAX => f64::INFINITY,
+        time if zoned => part.of_moment(time, zone) as f64 / divisor,
+        time => part.of_timestamp(time) as f64 / divisor,
+    };
+    Ok(micros_of(of)?.iter().map(|time| time.map(value)).collect())
 }
 
 /// An interval's length, summed up in the order in which PostgreSQL does it, and so rounded as there.
@@ -377,7 +476,14 @@ fn date_bin(strides: &ArrayRef, times: &ArrayRef, origins: &ArrayRef, to: &Arrow
         if size <= 0 {
             return Err(tunnel(EngineError::new("22008", "stride must be greater than zero")));
         }
+        if is_infinite(time) {
+            return Ok(Some(time));
+        }
+        if is_infinite(origin) {
+            return Err(tunnel(EngineError::new("22008", "origin out of range")));
+        }
         let begin = time.checked_sub(origin).and_then(|since| time.checked_sub(since.rem_euclid(size)));
+        let begin = begin.filter(|begin| in_range(*begin));
         begin.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
     });
     if zoned {
@@ -435,6 +541,9 @@ fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<Arr
     let times = moments_of(times)?;
     let moved = times.iter().zip(by.iter()).map(|(time, by)| {
         let (Some(time), Some(by)) = (time, by) else { return Ok(None) };
+        if is_infinite(time) {
+            return Ok(Some(time));
+        }
         let sign = if function == Function::Add { 1 } else { -1 };
         // Months and days by the clock, what is left by the time that passes.
         let day = match (by.months, by.days) {
@@ -446,7 +555,7 @@ fn move_times(function: Function, times: &ArrayRef, by: &ArrayRef) -> Result<Arr
                 .and_then(|local| zone.utc(local)),
         };
         let end = day.zip(by.nanoseconds.checked_mul(sign.into())).and_then(|(day, by)| day.checked_add(by));
-        let end = end.filter(|end| *end >= crate::functions::interval::FIRST_TIMESTAMP);
+        let end = end.filter(|end| in_range(*end));
         end.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
     });
     moments_from(moved)
@@ -472,15 +581,15 @@ fn at_zone(zones: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(values.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
 }
 
-/// From 4714-11-24 BC to 5874897-12-31, in days since 1970.
-const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
-
 fn date_out_of_range() -> EngineError {
     EngineError::new("22008", "date out of range")
 }
 
 fn days_apart(a: Option<i32>, b: Option<i32>) -> Result<Option<i32>> {
     let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+    if is_infinite_date(a) || is_infinite_date(b) {
+        return Err(tunnel(EngineError::new("22008", "cannot subtract infinite dates")));
+    }
     a.checked_sub(b).map(Some).ok_or_else(|| tunnel(date_out_of_range()))
 }
 
@@ -488,6 +597,9 @@ fn move_array(function: Function, dates: &ArrayRef, days: &ArrayRef) -> Result<A
     let pairs = dates.as_primitive::<Date32Type>().iter().zip(days.as_primitive::<Int32Type>());
     let moved = pairs.map(|(date, days)| {
         let (Some(date), Some(days)) = (date, days) else { return Ok(None) };
+        if is_infinite_date(date) {
+            return Ok(Some(date));
+        }
         let moved = if function == Function::Add { date.checked_add(days) } else { date.checked_sub(days) };
         let moved = moved.filter(|day| DATES.contains(day));
         moved.map(Some).ok_or_else(|| tunnel(date_out_of_range()))
@@ -499,6 +611,9 @@ fn time_array(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
     let (left, right) = (micros_of(left)?, micros_of(right)?);
     let between = left.iter().zip(right.iter()).map(|(a, b)| {
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+        if is_infinite(a) || is_infinite(b) {
+            return Err(tunnel(EngineError::new("22008", "cannot subtract infinite timestamps")));
+        }
         let apart = a.checked_sub(b).ok_or_else(|| tunnel(EngineError::new("22008", "interval out of range")))?;
         // Days of 24 hours, and what is left of one, both of the same sign.
         Ok(Some(IntervalMonthDayNano::new(0, (apart / DAY) as i32, apart % DAY)))

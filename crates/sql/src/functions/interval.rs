@@ -27,9 +27,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
-use terrace_engine::types::interval::{Field, Fields, rounded};
+use terrace_engine::types::interval::{Field, Fields, rounded, rounded_datum};
 use terrace_engine::types::{DAY_MICROS, Interval};
-use terrace_engine::{DataType, EngineError};
+use terrace_engine::{DataType, Datum, EngineError};
 
 fn out_of_range() -> EngineError {
     EngineError::new("22008", "interval out of range")
@@ -221,6 +221,15 @@ fn limit(array: &ArrayRef, limits: Limits) -> Result<ArrayRef> {
         let cut: Times = times_of(array)?.unary(|micros| rounded(micros, digits));
         return Ok(Arc::new(cut));
     }
+    if let ArrowType::Timestamp(_, zone) = array.data_type() {
+        let digits = limits.digits.unwrap_or(6);
+        let cut: PrimitiveArray<TimestampMicrosecondType> =
+            micros_of(array)?.unary(|micros| match rounded_datum(Datum::Timestamp(micros), digits) {
+                Datum::Timestamp(micros) => micros,
+                other => unreachable!("{other:?} was a timestamp"),
+            });
+        return Ok(Arc::new(cut.with_timezone_opt(zone.clone())));
+    }
     let spans = intervals(array)?;
     let kept: Spans = spans.unary(|v| arrow_interval(interval_of(v).limited(limits.fields, limits.digits)));
     Ok(Arc::new(kept))
@@ -290,7 +299,7 @@ impl Intervals {
         let results = times.iter().zip(by.iter()).map(|pair| {
             let (Some(time), Some(by)) = pair else { return Ok(None) };
             let by = if self.doing == Doing::Earlier { negated(by).map_err(tunnel)? } else { by };
-            let result = moved(time, by.months, by.days, by.nanoseconds).filter(|t| *t >= FIRST_TIMESTAMP);
+            let result = moved(time, by.months, by.days, by.nanoseconds);
             result.map(Some).ok_or_else(|| tunnel(EngineError::new("22008", "timestamp out of range")))
         });
         Ok(Arc::new(results.collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?))
@@ -329,9 +338,6 @@ pub(crate) fn scaled(
     }
     Ok(IntervalMonthDayNano { months, days, nanoseconds: micros as i64 })
 }
-
-/// 4714 BC, in microseconds since 1970. (The other end is beyond what 64 bits hold from 1970 on.)
-pub(crate) const FIRST_TIMESTAMP: i64 = -210_866_803_200_000_000;
 
 /// Invariant 1.
 pub(crate) fn key_of(v: IntervalMonthDayNano) -> i128 {

@@ -5,7 +5,7 @@
 //! 2. Names of months and days are English, as with PostgreSQL's locale C.
 //!
 //! Source: PostgreSQL 15 documentation, "Data Type Formatting Functions" (9.8).
-mod number;
+pub(crate) mod number;
 mod time;
 
 use crate::error::{tunnel, unsupported};
@@ -16,8 +16,9 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use number::Given;
 use std::collections::BTreeMap;
-use terrace_engine::types::{Numeric, Zone};
+use terrace_engine::types::{Zone, is_infinite};
 use terrace_engine::{Datum, EngineError};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -50,12 +51,9 @@ impl ScalarUDFImpl for ToChar {
             return Err(tunnel(EngineError::new("42883", message)));
         }
         match &types[0] {
-            Date32 | Int16 | Int32 | Int64 | Decimal128(..) | Null => Ok(Utf8),
+            Date32 | Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(..) | Null => Ok(Utf8),
             of if is_timestamp(of) => Ok(Utf8),
             Interval(_) => Err(tunnel(unsupported("to_char of an interval"))),
-            Float32 | Float64 => Err(tunnel(
-                unsupported("to_char of double precision and real").with_hint("Cast the number to numeric first."),
-            )),
             other => {
                 let given = engine_type(other).map_or_else(|| other.to_string(), |t| t.base_name().to_owned());
                 Err(tunnel(EngineError::new("42883", format!("function to_char({given}, unknown) does not exist"))))
@@ -96,6 +94,10 @@ fn times(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
         if !read.contains_key(pattern) {
             read.insert(pattern, time::Pattern::read(pattern).map_err(tunnel)?);
         }
+        if is_infinite(micros) {
+            out.push(None);
+            continue;
+        }
         let (local, offset) = match with_zone {
             true => (zone.local(micros), zone.offset_at(micros)),
             false => (micros, 0),
@@ -111,10 +113,12 @@ fn numbers(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
     let mut out = Vec::with_capacity(values.len());
     for (row, pattern) in patterns.iter().enumerate() {
         let number = match array_datum(&values, row) {
-            Datum::Int2(n) => Some(Numeric::from_int(n.into())),
-            Datum::Int4(n) => Some(Numeric::from_int(n.into())),
-            Datum::Int8(n) => Some(Numeric::from_int(n)),
-            Datum::Numeric(n) => Some(n),
+            Datum::Int2(n) => Some(Given::Whole(n.into())),
+            Datum::Int4(n) => Some(Given::Whole(n.into())),
+            Datum::Int8(n) => Some(Given::Whole(n)),
+            Datum::Numeric(n) => Some(Given::Exact(n)),
+            Datum::Float4(n) => Some(Given::Float(n.into(), 6)),
+            Datum::Float8(n) => Some(Given::Float(n, 15)),
             _ => None,
         };
         let (Some(number), Some(pattern)) = (number, pattern) else {
@@ -124,7 +128,7 @@ fn numbers(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
         if !read.contains_key(pattern) {
             read.insert(pattern, number::Pattern::read(pattern).map_err(tunnel)?);
         }
-        out.push(Some(read[pattern].write(number)));
+        out.push(Some(read[pattern].write(number).map_err(tunnel)?));
     }
     Ok(StringArray::from(out))
 }

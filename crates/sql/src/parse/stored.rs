@@ -5,8 +5,8 @@
 use crate::error::unsupported;
 use crate::parse::depth::{OF_DEFAULT, depth};
 use std::ops::Range;
-use terrace_engine::types::Zone;
-use terrace_engine::{Check, DataType, EngineError, Result};
+use terrace_engine::types::{Style, Zone};
+use terrace_engine::{Check, DataType, DomainCheck, EngineError, Result};
 use terrace_grammar::statement::{Body, Expr, ExprKind, Literal, Node, Statement, walk};
 use terrace_grammar::{Parsed, token_end};
 
@@ -83,7 +83,26 @@ fn in_utc(text: &str) -> Option<String> {
     let read = || DataType::Timestamptz.parse(text).ok();
     let time = read()?;
     let stated = Zone::Fixed(3600).scope(read) == Zone::Fixed(7200).scope(read);
-    (!stated).then(|| Zone::Utc.scope(|| crate::values::show(&time)))
+    (!stated).then(|| Style::default().scope(|| crate::values::show(&time)))
+}
+
+/// Whether there are constants that are read as other times where DateStyle or IntervalStyle is another.
+pub(crate) fn has_open_times(node: Node<'_>) -> bool {
+    let mut found = false;
+    walk(node, &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Literal(Literal::Text(text)), .. }) = node {
+            let read = || (DataType::Timestamptz.parse(text).ok(), DataType::Interval.parse(text).ok());
+            let here = read();
+            found |= Style::current().readings().into_iter().any(|style| style.scope(read) != here);
+        }
+        true
+    });
+    found
+}
+
+pub(crate) fn open_times() -> EngineError {
+    let error = unsupported("a constant in a definition whose reading depends on DateStyle or IntervalStyle");
+    error.with_hint("Write dates as YYYY-MM-DD, and each part of an interval with its sign.")
 }
 
 /// The one item of a SELECT.
@@ -221,6 +240,34 @@ pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Chec
         Ok(Check { name: check.name.clone(), sql: stored.edited(&edits) })
     };
     checks.iter().map(rename).collect()
+}
+
+/// What a condition of a domain calls the value.
+pub(crate) const VALUE: &str = "value";
+
+/// A condition of a domain as a constraint over a column.
+pub(crate) fn over_column(check: &DomainCheck, column: &str) -> Result<Check> {
+    let own = Check { name: check.name.clone(), sql: check.sql.clone() };
+    let renamed = renamed(std::slice::from_ref(&own), VALUE, column)?;
+    Ok(renamed.into_iter().next().unwrap_or(own))
+}
+
+/// A condition of a domain as PostgreSQL shows it: VALUE in capitals.
+pub(crate) fn value_in_capitals(text: &str) -> String {
+    let Some(stored) = Stored::read(text) else { return text.to_owned() };
+    let mut edits = vec![];
+    walk(Node::Expr(stored.expr()), &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Column(name), .. }) = node
+            && let [column] = name.parts()
+            && column.name == VALUE
+        {
+            let place = column.at as usize..token_end(&stored.text, column.at) as usize;
+            edits.push((place, VALUE.to_ascii_uppercase()));
+        }
+        true
+    });
+    edits.sort_by_key(|(place, _)| place.start);
+    stored.edited(&edits)
 }
 
 /// Those that do not name the column.

@@ -1,6 +1,8 @@
 //! The names of types: from SQL's to the engine's. What PostgreSQL has and Terrace has not is refused with a type to
 //! use instead.
 use crate::error::unsupported;
+use std::sync::Arc;
+use terrace_engine::Domain;
 use terrace_engine::{Catalog, DataType, EngineError, Result};
 use terrace_grammar::statement::{Body, ExprKind, Literal, Query, Statement, TypeName};
 
@@ -19,6 +21,40 @@ pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
     let plain = !name.set_of && !name.of_column && name.modifiers.is_empty();
     let of = DataType::Enum(catalog.enum_type(&own.name).filter(|_| plain)?);
     if name.dimensions.is_empty() { Some(of) } else { of.array() }
+}
+
+/// What a column's type name says: how values are stored, the digits of a second that they keep, and their domain.
+pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType, Option<u8>, Option<Arc<Domain>>)> {
+    if let Some(domain) = domain_named(name, catalog).filter(|_| known(name).is_err()) {
+        if !name.dimensions.is_empty() {
+            return Err(unsupported("an array of a domain"));
+        }
+        return Ok((domain.base, domain.digits, Some(domain.clone())));
+    }
+    let of_time = matches!(own_name(name), Some("timestamp" | "timestamptz" | "time" | "interval"));
+    match name.modifiers.as_slice() {
+        [digits] if of_time && name.dimensions.is_empty() && name.fields.is_none() => {
+            let digits = match &digits.kind {
+                // PostgreSQL warns of more, and takes 6.
+                ExprKind::Literal(Literal::Int(digits @ 0..)) => (*digits).min(6) as u8,
+                _ => return data_type(name, catalog).map(|of| (of, None, None)),
+            };
+            let whole = TypeName { modifiers: vec![], ..name.clone() };
+            Ok((data_type(&whole, catalog)?, Some(digits).filter(|digits| *digits < 6), None))
+        }
+        _ => data_type(name, catalog).map(|of| (of, None, None)),
+    }
+}
+
+/// The domain of a name.
+pub(crate) fn domain_named<'c>(name: &TypeName, catalog: &'c Catalog) -> Option<&'c Arc<Domain>> {
+    let own = match name.name.parts() {
+        [own] => own,
+        [schema, own] if schema.name == "public" => own,
+        _ => return None,
+    };
+    let plain = !name.set_of && !name.of_column && name.modifiers.is_empty();
+    catalog.domain(&own.name).filter(|_| plain)
 }
 
 /// The type of the system that a name stands for.

@@ -5,13 +5,15 @@ pub(crate) mod privileges;
 mod qualified;
 mod quoting;
 
-use super::relations::{attributes, check_oid, find_index, foreign, is_constraint, live, own, schema_comment, views};
+use super::relations::{
+    attributes, check_oid, domains, find_index, foreign, is_constraint, live, own, schema_comment, views,
+};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::observe::Activity;
-use crate::parse::types::{known, of_user, type_name};
+use crate::parse::types::{domain_named, known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
 use crate::values::{array_oid, enum_of};
 use classes::{class_name, class_oid};
@@ -453,6 +455,10 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     if let Some(definition) = foreign::definition(c.catalog, oid, schema) {
         return Ok(Some(definition));
     }
+    if let Some((condition, behind)) = domains::condition_of(c.catalog, oid, pretty) {
+        let shown = if schema.is_empty() { condition } else { qualified::types(condition, c.catalog) };
+        return Ok(Some(format!("CHECK ({shown}){behind}")));
+    }
     let of = |t: &Arc<Table>| {
         let sql = &t.checks[(0..t.checks.len()).find(|at| check_oid(t, *at) == oid)?].sql;
         let as_written = || if pretty { sql.clone() } else { format!("({sql})") };
@@ -653,6 +659,9 @@ fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
 /// The OID of a type by its name, as a cast takes it: `"pg_catalog"."int4"`, `double precision`, `varchar(3)[]`.
 fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     let of = type_name(name)?;
+    if let Some(domain) = domain_named(&of, catalog).filter(|_| of.dimensions.is_empty() && known(&of).is_err()) {
+        return Some(domain.oid);
+    }
     if let Some(own) = of_user(&of, catalog).filter(|_| known(&of).is_err()) {
         return Some(own.pg_oid());
     }

@@ -19,6 +19,7 @@ macro_rules! row {
 }
 
 mod depend;
+pub(crate) mod domains;
 pub(crate) mod foreign;
 pub(crate) mod live;
 pub(crate) mod own;

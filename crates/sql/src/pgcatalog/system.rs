@@ -178,10 +178,13 @@ pub(crate) fn format_type(oid: u32, typmod: Option<i32>, catalog: &Catalog, sche
     if let Some(of) = catalog.type_of_oid(oid) {
         return format!("{schema}{}", PgType::of(of).sql_name);
     }
+    if let Some(domain) = catalog.domain_of_oid(oid) {
+        return super::relations::domains::shown_name(domain, schema);
+    }
     known_type(oid, typmod)
 }
 
-fn known_type(oid: u32, typmod: Option<i32>) -> String {
+pub(crate) fn known_type(oid: u32, typmod: Option<i32>) -> String {
     match (type_by_oid(oid), typmod) {
         (Some(t), Some(_)) if t.category == "A" && type_by_oid(t.element).is_some_and(|item| item.array == oid) => {
             format!("{}[]", known_type(t.element, typmod))
@@ -189,6 +192,11 @@ fn known_type(oid: u32, typmod: Option<i32>) -> String {
         (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
         (Some(t), Some(m)) if t.oid == 1700 && m >= 4 => {
             format!("{}({},{})", t.sql_name, (m - 4) >> 16, (m - 4) & 0xffff)
+        }
+        (Some(t), Some(m)) if m >= 0 && matches!(t.oid, 1083 | 1114 | 1184 | 1186) => {
+            let (first, rest) = t.sql_name.split_once(' ').map_or((t.sql_name, ""), |(first, rest)| (first, rest));
+            let space = if rest.is_empty() { "" } else { " " };
+            format!("{first}({}){space}{rest}", m & 0xffff)
         }
         (Some(t), _) => t.sql_name.to_owned(),
         (None, _) if oid == 0 => "-".to_owned(),

@@ -55,7 +55,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{DataType, EngineError, Table};
 use terrace_grammar::Parsed;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Query, Statement};
@@ -163,12 +163,12 @@ pub(crate) struct Tree {
     text: Arc<str>,
     /// It is the statement within a PREPARE.
     prepared: bool,
-    zone: Zone,
+    style: Style,
 }
 
 impl Tree {
     pub(crate) fn new(parsed: Parsed, text: Arc<str>) -> Tree {
-        Tree { parsed: Arc::new(parsed), text, prepared: false, zone: Zone::current() }
+        Tree { parsed: Arc::new(parsed), text, prepared: false, style: Style::current() }
     }
 
     /// The statement that a PREPARE keeps.
@@ -193,8 +193,8 @@ impl Tree {
     }
 
     /// The time zone of when it was parsed: its constants are read in it, however late it runs.
-    pub(crate) fn zone(&self) -> Zone {
-        self.zone
+    pub(crate) fn style(&self) -> Style {
+        self.style
     }
 
     /// What places in the tree are places of.

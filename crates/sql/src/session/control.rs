@@ -92,9 +92,8 @@ impl Session {
             TransactionKind::Begin { start, modes } => {
                 self.begin(modes, if *start { "START TRANSACTION" } else { "BEGIN" }).await
             }
-            TransactionKind::Commit { chain: true } | TransactionKind::Rollback { chain: true } => {
-                Err(unsupported("AND CHAIN"))
-            }
+            TransactionKind::Commit { chain: true } => Box::pin(self.end_and_chain(true)).await,
+            TransactionKind::Rollback { chain: true } => Box::pin(self.end_and_chain(false)).await,
             TransactionKind::Commit { chain: false } => self.end(true).await,
             TransactionKind::Rollback { chain: false } => self.end(false).await,
             TransactionKind::Savepoint(name) => Box::pin(self.savepoint(&name.name)).await,
@@ -171,6 +170,26 @@ impl Session {
         let outside = notice("25P01", "there is no transaction in progress");
         let notices = if matches!(block, Block::None | Block::Pipeline) { vec![outside] } else { vec![] };
         Ok(Outcome::Command { tag: tag.into(), notices })
+    }
+
+    /// COMMIT or ROLLBACK AND CHAIN: the next transaction is as this one was. One that fails to commit has no next.
+    async fn end_and_chain(&mut self, commit: bool) -> Result<Outcome> {
+        if !matches!(self.shared.block(), Block::Explicit | Block::Failed) {
+            let name = if commit { "COMMIT" } else { "ROLLBACK" };
+            let message = format!("{name} AND CHAIN can only be used in transaction blocks");
+            return Err(EngineError::new("25P01", message));
+        }
+        let isolation = self.isolation.unwrap_or_else(|| self.shared.settings.lock().default_isolation());
+        const MODES: [&str; 2] = ["transaction_read_only", "transaction_deferrable"];
+        let modes = MODES.map(|name| self.setting(name));
+        let ended = self.end(commit).await?;
+        self.isolation = Some(isolation);
+        self.ensure_transaction().await;
+        *self.shared.block.lock() = Block::Explicit;
+        for (name, value) in MODES.into_iter().zip(modes) {
+            self.shared.settings.lock().set(name, &value?, true)?;
+        }
+        Ok(ended)
     }
 
     /// SET ROLE and SET SESSION AUTHORIZATION; `None`: DEFAULT. 42704, 42501

@@ -112,12 +112,12 @@ impl Rows {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         self.canceller.resume(&self.token);
         let mut reads = Reads::default();
-        let zone = self.shared.settings.lock().zone();
+        let style = self.shared.settings.lock().style();
         let next = pin!(self.token.run(caught(async { Ok(self.stream.next().await) })));
         let next = {
             let counted = pin!(counting(&mut reads, next));
             let working = pin!(self.work.clone().over(counted));
-            self.env.run_long(pin!(zone.over(working))).await
+            self.env.run_long(pin!(style.over(working))).await
         };
         if let Some(running) = &self.running {
             running.read(reads);

@@ -20,7 +20,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{Datum, DatumRef, Isolation, Peek, Result, RowView};
 use terrace_storage::{Reads, counted, counting};
 
@@ -52,7 +52,7 @@ impl Session {
         show: impl FnOnce(FoundRow<'_>),
     ) -> Option<u64> {
         let by_key = statement.by_key.lock().clone()?;
-        if self.zone() != Zone::Utc || !by_key.means(by_key.version, &self.shared.settings.lock().acting()) {
+        if self.style() != Style::default() || !by_key.means(by_key.version, &self.shared.settings.lock().acting()) {
             return None;
         }
         if parameters.len() != statement.parameters.len() {

@@ -87,8 +87,8 @@ impl Session {
     /// the text.
     pub async fn prepare_text(&mut self, sql: &str) -> Option<(Arc<Prepared>, Vec<Datum>)> {
         let mut shape = std::mem::take(&mut self.shapes.buffer);
-        let zone = self.zone();
-        let found = zone.over(pin!(self.find_shape(sql, &mut shape))).await;
+        let style = self.style();
+        let found = style.over(pin!(self.find_shape(sql, &mut shape))).await;
         self.shapes.buffer = shape;
         found
     }

@@ -25,6 +25,7 @@ use crate::statement::zoned::Kept;
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights, Securable};
+use terrace_engine::types::interval::rounded_datum;
 use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
@@ -73,6 +74,10 @@ impl Run<'_> {
             ObjectKind::View if catalog.view(&named()?).is_none() && catalog.relation_exists(&named()?) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
             }
+            ObjectKind::Domain => match catalog.domain(name) {
+                Some(domain) => self.give_to(ObjectId(domain.oid), None, ("type", name), &owner.to).await,
+                None => Err(undefined_type(&owner.name)),
+            },
             ObjectKind::Type => match catalog.enum_type(name) {
                 Some(of) => {
                     let of = of.def();
@@ -175,8 +180,16 @@ impl Run<'_> {
             ObjectKind::Table => {}
             ObjectKind::Index => return Err(unsupported("ALTER INDEX")),
             ObjectKind::Sequence => return Err(unsupported("ALTER SEQUENCE")),
+            ObjectKind::Type if self.is_domain(name).await => return self.rename_domain(name, None, &to.name).await,
             ObjectKind::Type => return self.rename_type(name, &to.name).await,
-            ObjectKind::View | ObjectKind::Schema | ObjectKind::Domain | ObjectKind::Role => {
+            ObjectKind::Domain => {
+                let part = match part {
+                    RenamedPart::Constraint(part) => Some(part),
+                    _ => None,
+                };
+                return self.rename_domain(name, part, &to.name).await;
+            }
+            ObjectKind::View | ObjectKind::Schema | ObjectKind::Role => {
                 return Err(unsupported("RENAME of this"));
             }
         }
@@ -245,7 +258,7 @@ impl Run<'_> {
                 let (at, definition) = self.definition(table, column)?;
                 refuse_identity(table, &definition)?;
                 self.check_default(value, &definition, table.temporary.is_some()).await?;
-                let text = self.with_times(Kept::Default(&definition), &value.text).await;
+                let text = self.with_times(Kept::Default(&definition), &value.text).await?;
                 self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
             }
             AlterAction::DropDefault { column } => {
@@ -426,8 +439,15 @@ impl Run<'_> {
             if let ColumnConstraintKind::Default(default) = &constraint.kind {
                 self.check_default(default, &definition, table.temporary.is_some()).await?;
                 definition.missing = self.value_of(default, &definition).await?;
-                definition.default_sql = Some(self.with_times(Kept::Default(&definition), &default.text).await);
+                definition.default_sql = Some(self.with_times(Kept::Default(&definition), &default.text).await?);
             }
+        }
+        if let (None, Some(of_domain)) = (&definition.default_sql, definition.default()) {
+            let default = Written { expr: stored::of_default(of_domain)?.expr().clone(), text: of_domain.to_owned() };
+            definition.missing = self.value_of(&default, &definition).await?;
+        }
+        if let Some(digits) = definition.digits {
+            definition.missing = rounded_datum(definition.missing, digits);
         }
         if keys.iter().any(|key| key.primary) && table.primary_key().is_some() {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
@@ -435,6 +455,7 @@ impl Run<'_> {
         }
         let add = async { self.cell.lock().await.open().add_column(table, definition).await };
         let mut table = self.cancel.run(add).await?;
+        self.check_added(&table, table.columns.len() - 1).await?;
         for key in keys {
             table = self.add_key(&table, key).await?;
         }

@@ -9,7 +9,7 @@ use crate::cast::{Castable, castable};
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
-use crate::parse::types::data_type;
+use crate::parse::types::{data_type, domain_named};
 use crate::pgcatalog;
 use crate::statement::computed::computed_of;
 use crate::statement::indexes::class_of;
@@ -32,6 +32,9 @@ impl Run<'_> {
     ) -> Result<Arc<Table>> {
         let (at, definition) = self.definition(table, column)?;
         let catalog = self.begin_statement().await;
+        if domain_named(to, &catalog).is_some() {
+            return Err(unsupported("ALTER COLUMN TYPE to a domain"));
+        }
         let to = data_type(to, &catalog)?;
         if let Some(view) = self.begin_statement().await.views_on(&table.name, Some(at)).first() {
             let (view, column) = (quoted(&view.name), quoted(&column.name));
@@ -41,7 +44,9 @@ impl Run<'_> {
         }
         let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to, &catalog));
         if is_itself && to.is_stored_as(definition.data_type) {
-            return self.change_column(table, at, ColumnDef { data_type: to, ..definition }).await;
+            return self
+                .change_column(table, at, ColumnDef { data_type: to, domain: None, digits: None, ..definition })
+                .await;
         }
         if using.is_none() && castable(definition.data_type, to) != Castable::ByAssignment {
             let name = &definition.name;
@@ -49,7 +54,7 @@ impl Run<'_> {
             let hint = format!("You might need to specify \"USING {}::{to}\".", quoted(name));
             return Err(EngineError::new("42804", message).with_hint(hint));
         }
-        let column = ColumnDef { data_type: to, missing: Datum::Null, ..definition };
+        let column = ColumnDef { data_type: to, missing: Datum::Null, domain: None, digits: None, ..definition };
         self.refuse_rewrite(table, at, &column).await?;
         let value = using.map_or(quoted(&column.name), |using| using.text.clone());
         Box::pin(self.rewrite(table, at, column, &value)).await

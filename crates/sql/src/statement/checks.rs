@@ -4,7 +4,8 @@
 //!    over all rows that a statement is about to write, before the first is written. NULL passes, as in PostgreSQL.
 //! 2. It may depend on nothing but its row: no subquery, no aggregate, no parameter.
 use crate::error::{from_datafusion, unsupported};
-use crate::parse::stored::{self, Stored, columns_of};
+use crate::functions::domains::{self, no_nulls};
+use crate::parse::stored::{self, Stored, columns_of, over_column};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
 use crate::statement::ddl::{check_name, choose_name};
@@ -15,6 +16,8 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
+use terrace_engine::Domain;
+use terrace_engine::types::interval::rounded_datum;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
@@ -24,15 +27,60 @@ use terrace_storage::ObjectId;
 /// A bound on the depth of a table's constraints and computed columns. Statements that are not deep themselves evaluate
 /// them.
 fn depth(table: &Table) -> usize {
-    let texts = table.checks.iter().map(|check| check.sql.as_str()).chain(table.computed().map(|(_, text)| text));
+    let of_domains = table.columns.iter().filter_map(|column| column.domain.as_ref());
+    let of_domains = of_domains.flat_map(|domain| domain.checks.iter().map(|check| check.sql.as_str()));
+    let texts = table.checks.iter().map(|check| check.sql.as_str()).chain(of_domains);
+    let texts = texts.chain(table.computed().map(|(_, text)| text));
     texts.filter_map(|text| Stored::read(text)?.depth().ok()).max().unwrap_or(0)
 }
 
 /// What rows of a table pass through before they are written, any number of times.
 #[derive(Clone)]
 pub(crate) struct Finishing {
+    /// The conditions of the columns' domains, then the table's own.
+    conditions: Arc<[Condition]>,
     checks: Option<Arc<dyn ExecutionPlan>>,
     computed: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// A constraint, as it is checked.
+struct Condition {
+    check: Check,
+    /// Whose it is, if it is a domain's.
+    of: Option<(Arc<Domain>, usize)>,
+}
+
+/// Those that rows of a table must meet, domains' first.
+fn conditions(table: &Table) -> Result<Vec<Condition>> {
+    let mut all = vec![];
+    for (_, column) in live_columns(table) {
+        let Some(domain) = &column.domain else { continue };
+        for (at, check) in domain.checks.iter().enumerate() {
+            all.push(Condition { check: over_column(check, &column.name)?, of: Some((domain.clone(), at)) });
+        }
+    }
+    all.extend(table.checks.iter().map(|check| Condition { check: check.clone(), of: None }));
+    Ok(all)
+}
+
+/// Values at the digits that their columns keep.
+pub(crate) fn round(table: &Table, rows: &mut [&mut Vec<Datum>]) {
+    for (at, digits) in table.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.digits?))) {
+        for row in rows.iter_mut() {
+            row[at] = rounded_datum(std::mem::replace(&mut row[at], Datum::Null), digits);
+        }
+    }
+}
+
+/// The first row with NULL where its domain takes none.
+fn null_of_domain(table: &Table, rows: &[&mut Vec<Datum>]) -> Option<(usize, EngineError)> {
+    let strict: Vec<(usize, &Arc<Domain>)> = live_columns(table)
+        .filter_map(|(at, column)| Some((at, column.domain.as_ref().filter(|domain| domain.not_null)?)))
+        .collect();
+    rows.iter().enumerate().find_map(|(number, row)| {
+        let (_, domain) = strict.iter().find(|(at, _)| row[*at].is_null())?;
+        Some((number, no_nulls(domain)))
+    })
 }
 
 /// Checks what a constraint says beside its condition: NO INHERIT, and when it is checked.
@@ -111,7 +159,7 @@ impl Run<'_> {
             }
         };
         check_name(&name)?;
-        let sql = self.with_times(Kept::Check(table), &sql).await;
+        let sql = self.with_times(Kept::Check(table), &sql).await?;
         let check = Check { name, sql };
         self.check_plan(table, std::slice::from_ref(&check)).await?;
         Ok(check)
@@ -128,15 +176,17 @@ impl Run<'_> {
 
     /// What rows of the table pass through; `None`: it has neither constraints nor computed columns.
     pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Finishing>> {
-        if table.checks.is_empty() && table.computed().next().is_none() {
+        if table.is_plain() {
             return Ok(None);
         }
         let work = async {
-            let checks = match table.checks.is_empty() {
+            let conditions: Arc<[Condition]> = conditions(table)?.into();
+            let texts: Vec<Check> = conditions.iter().map(|condition| condition.check.clone()).collect();
+            let checks = match texts.is_empty() {
                 true => None,
-                false => Some(self.physical(&self.check_plan(table, &table.checks).await?).await?),
+                false => Some(self.physical(&self.check_plan(table, &texts).await?).await?),
             };
-            Ok(Some(Finishing { checks, computed: self.computing(table).await? }))
+            Ok(Some(Finishing { conditions, checks, computed: self.computing(table).await? }))
         };
         on_stack_for(depth(table), Box::pin(work)).await
     }
@@ -149,10 +199,16 @@ impl Run<'_> {
         by: &Finishing,
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<Option<(usize, EngineError)>> {
+        round(table, rows);
+        let null = null_of_domain(table, rows);
+        let checked = null.as_ref().map_or(rows.len(), |(row, _)| *row);
         if let Some(plan) = &by.checks
-            && let Some(found) = self.violation(table, plan.clone(), rows).await?
+            && let Some(found) = self.violation(table, by, plan.clone(), &rows[..checked]).await?
         {
             return Ok(Some(found));
+        }
+        if null.is_some() {
+            return Ok(null);
         }
         if let Some(plan) = &by.computed {
             on_stack_for(depth(table), Box::pin(self.compute_rows(table, plan, rows))).await?;
@@ -163,6 +219,7 @@ impl Run<'_> {
     async fn violation(
         &self,
         table: &Arc<Table>,
+        by: &Finishing,
         plan: Arc<dyn ExecutionPlan>,
         rows: &[&mut Vec<Datum>],
     ) -> Result<Option<(usize, EngineError)>> {
@@ -172,12 +229,16 @@ impl Run<'_> {
         let checked = on_stack_for(depth(table), Box::pin(work)).await?;
         let mut first = 0;
         for batch in checked.iter() {
-            assert_eq!(batch.num_columns(), table.checks.len(), "a column for each constraint");
+            assert_eq!(batch.num_columns(), by.conditions.len(), "a column for each constraint");
             for row in 0..batch.num_rows() {
-                for (column, check) in batch.columns().iter().zip(&table.checks) {
+                for (column, condition) in batch.columns().iter().zip(by.conditions.iter()) {
                     let Some(passed) = column.as_boolean_opt() else { continue };
                     if passed.is_valid(row) && !passed.value(row) {
-                        return Ok(Some((first + row, violated(table, check, &rows[first + row]))));
+                        let error = match &condition.of {
+                            Some((domain, at)) => domains::violated(domain, &domain.checks[*at]),
+                            None => violated(table, &condition.check, &rows[first + row]),
+                        };
+                        return Ok(Some((first + row, error)));
                     }
                 }
             }

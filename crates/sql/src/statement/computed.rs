@@ -112,7 +112,7 @@ impl Run<'_> {
         refuse_subquery(text, of)?;
         let text = stored::constraint(text, &table.name)?;
         let text = if of == For::Condition { stored::as_condition(&text) } else { text };
-        let text = self.with_times(Kept::Check(table), &text).await;
+        let text = self.with_times(Kept::Check(table), &text).await?;
         let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
         let stored = Stored::read(&text).ok_or_else(broken)?;
         let item = terrace_grammar::statement::Item { expr: stored.expr().clone(), alias: None };

@@ -194,9 +194,7 @@ impl Run<'_> {
         numbered: &[(usize, RelationName)],
     ) -> Result<Vec<Datum>> {
         let rest: Vec<usize> = live_columns(table)
-            .filter(|(at, c)| {
-                c.default_sql.is_some() && !columns.contains(at) && !numbered.iter().any(|(n, _)| n == at)
-            })
+            .filter(|(at, c)| c.default().is_some() && !columns.contains(at) && !numbered.iter().any(|(n, _)| n == at))
             .map(|(at, _)| at)
             .collect();
         if let Some(at) = self.varying_defaults(table, &rest).await?.first() {
@@ -327,13 +325,13 @@ impl CopyIn {
     /// Stores the rows of the lines that have come.
     async fn store(&mut self, at_end: bool) -> Result<()> {
         let token = self.token.clone();
-        let zone = self.shared.settings.lock().zone();
-        zone.over(pin!(token.run(pin!(self.store_lines(at_end))))).await
+        let style = self.shared.settings.lock().style();
+        style.over(pin!(token.run(pin!(self.store_lines(at_end))))).await
     }
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {
         let table = &self.target.table;
-        if self.target.numbered.is_empty() && table.checks.is_empty() && table.computed().next().is_none() {
+        if self.target.numbered.is_empty() && table.is_plain() {
             let shared = self.shared.clone();
             let mut slot = shared.cell.lock().await;
             let txn = still_open(&mut slot)?;

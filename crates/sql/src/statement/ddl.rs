@@ -2,7 +2,7 @@
 //!
 //! A clause that nothing would carry out is refused, never ignored.
 use crate::error::unsupported;
-use crate::parse::types::data_type;
+use crate::parse::types::of_column;
 use crate::statement::target::Target;
 use std::sync::Arc;
 use terrace_engine::{
@@ -121,13 +121,16 @@ fn refuse_index_options(index: &KeyIndex) -> Result<()> {
 }
 
 pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalog: &Catalog) -> Result<ColumnDef> {
+    let (data_type, digits, domain) = of_column(&column.data_type, catalog)?;
     let mut definition = ColumnDef {
         name: column.name.name.clone(),
-        data_type: data_type(&column.data_type, catalog)?,
+        data_type,
         not_null: false,
         default_sql: None,
         missing: Datum::Null,
         dropped: false,
+        domain,
+        digits,
     };
     if column.collation.is_some() {
         return Err(unsupported("COLLATE"));

@@ -50,9 +50,11 @@ impl Run<'_> {
             Task::CreateSequence(create) => Box::pin(self.create_sequence_statement(create)).await?,
             Task::AlterSequence(alter) => Box::pin(self.alter_sequence(alter)).await?,
             Task::CreateEnum(create) => Box::pin(self.create_enum(create)).await?,
+            Task::CreateDomain(create) => Box::pin(self.create_domain(create)).await?,
             Task::CreateRole(role) => Box::pin(self.create_role(role)).await?,
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterEnum(alter) => Box::pin(self.alter_enum(alter)).await?,
+            Task::AlterDomain(alter) => Box::pin(self.alter_domain(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
             Task::Owner(owner) => Box::pin(self.owner(owner)).await?,
@@ -105,7 +107,7 @@ impl Run<'_> {
             for constraint in &column.constraints {
                 if let ColumnConstraintKind::Default(default) = &constraint.kind {
                     self.check_default(default, definition, target.is_temporary()).await?;
-                    definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await);
+                    definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await?);
                 }
             }
         }
@@ -176,6 +178,9 @@ impl Run<'_> {
         }
         if drop.kind == ObjectKind::View {
             return self.drop_views(&drop.names, (drop.if_exists, drop.cascade)).await;
+        }
+        if drop.kind == ObjectKind::Domain {
+            return self.drop_domains(drop).await;
         }
         if drop.kind == ObjectKind::Type {
             return self.drop_types(drop).await;

@@ -72,6 +72,10 @@ impl Run<'_> {
     pub(crate) async fn drop_types(&self, drop: &Drop) -> Result<Notices> {
         let mut notices = vec![];
         for name in &drop.names {
+            if self.is_domain(name).await {
+                self.drop_domains(&Drop { names: vec![name.clone()], ..drop.clone() }).await?;
+                continue;
+            }
             match self.found(name).await {
                 Ok((name, of, _)) => self.drop_type(&name, of, drop.cascade, &mut notices).await?,
                 Err(error) if drop.if_exists && error.state.0 == "42704" => {
@@ -166,7 +170,7 @@ pub(crate) fn undefined_type(name: &Name) -> EngineError {
 }
 
 /// A name that a type may get: where it is shown, only signs tell whether it needs quotes.
-fn new_name(name: &str) -> Result<String> {
+pub(super) fn new_name(name: &str) -> Result<String> {
     check_name(name)?;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '$');
     match name.chars().all(plain) && quoted(name) != name && !name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -194,7 +198,7 @@ fn column_of(table: &Table, at: usize) -> String {
 }
 
 /// 2BP01
-fn needed(what: &str, dependents: &[String]) -> EngineError {
+pub(super) fn needed(what: &str, dependents: &[String]) -> EngineError {
     let lines: Vec<String> = dependents.iter().map(|one| format!("{one} depends on {what}")).collect();
     let error = EngineError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
     let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
@@ -202,7 +206,7 @@ fn needed(what: &str, dependents: &[String]) -> EngineError {
 }
 
 /// 0A000 where a text has something in it (invariant 1).
-fn refuse_named(catalog: &Catalog, doing: &str, has: impl Fn(&Text<'_>) -> bool) -> Result<()> {
+pub(super) fn refuse_named(catalog: &Catalog, doing: &str, has: impl Fn(&Text<'_>) -> bool) -> Result<()> {
     match texts(catalog).iter().find(|text| has(text)) {
         Some(text) => {
             let error = unsupported(format!("{doing}, which {} has in it,", text.of));
@@ -213,7 +217,7 @@ fn refuse_named(catalog: &Catalog, doing: &str, has: impl Fn(&Text<'_>) -> bool)
 }
 
 /// A text of the catalogue.
-struct Text<'c> {
+pub(super) struct Text<'c> {
     sql: &'c str,
     /// What it belongs to, as PostgreSQL names it.
     of: String,
@@ -257,7 +261,7 @@ impl Text<'_> {
     }
 
     /// Whether it names a type. (Of a view, whether it has the word.)
-    fn casts_to(&self, name: &str) -> bool {
+    pub(super) fn casts_to(&self, name: &str) -> bool {
         let word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'));
         let has_word = self.sql.split(word).any(|part| part.eq_ignore_ascii_case(name)) || self.sql.contains(name);
         has_word

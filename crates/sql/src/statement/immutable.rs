@@ -73,6 +73,18 @@ fn cast_changes(from: &ArrowType, to: &ArrowType) -> bool {
     }
 }
 
+/// Whether a function writes a time as a text, or reads one of a text (invariant 1).
+fn is_by_text(made: Kind, args: &[Expr], of: &impl Fn(&Expr) -> ArrowType) -> bool {
+    let given: Vec<Kind> =
+        args.iter().filter(|arg| !matches!(arg, Expr::Literal(..))).map(|arg| kind(&of(arg))).collect();
+    let has_time = given.iter().any(|of| matches!(of, Kind::Time | Kind::Moment));
+    match made {
+        Kind::Text => has_time && !args.iter().any(|arg| matches!(of(arg), ArrowType::Time64(_))),
+        Kind::Time | Kind::Moment => given.contains(&Kind::Text) && !has_time,
+        _ => false,
+    }
+}
+
 fn changes(expr: &Expr, schema: &DFSchema) -> bool {
     let of = |expr: &Expr| expr.get_type(schema).unwrap_or(ArrowType::Null);
     match expr {
@@ -84,6 +96,7 @@ fn changes(expr: &Expr, schema: &DFSchema) -> bool {
                 || BY_SETTINGS.contains(&first)
                 || BY_ZONE.contains(&first) && call.args.iter().any(|arg| is_zoned(&of(arg)))
                 || first == "convert" && call.args.iter().any(|arg| cast_changes(&of(arg), &of(expr)))
+                || is_by_text(kind(&of(expr)), &call.args, &of)
                 || first == "to_timestamp" && call.args.len() == 2
                 || first == "to_date"
         }

@@ -108,7 +108,7 @@ impl Run<'_> {
         assert!(rows.iter().all(|row| row.len() == columns.len()), "the values were counted before");
         let mut computed: Vec<Computed<'_>> = vec![];
         let unlisted: Vec<usize> = live_columns(table)
-            .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
+            .filter(|(at, c)| !columns.contains(at) && c.default().is_some())
             .map(|(at, _)| at)
             .collect();
         let mut cells: Vec<Vec<(usize, Cell)>> = vec![];
@@ -146,7 +146,7 @@ impl Run<'_> {
 
     fn cell_of<'c>(&self, table: &Table, at: usize, expr: &'c Expr, computed: &mut Vec<Computed<'c>>) -> Result<Cell> {
         let column = &table.columns[at];
-        if let Some(known) = self.zone().scope(|| constant(expr, column)).transpose()? {
+        if let Some(known) = self.style().scope(|| constant(expr, column)).transpose()? {
             return Ok(Cell::Known(known));
         }
         match expr.kind {
@@ -165,7 +165,7 @@ impl Run<'_> {
 
     fn default_cell(&self, table: &Table, at: usize, computed: &mut Vec<Computed<'_>>) -> Result<Cell> {
         let column = &table.columns[at];
-        let Some(sql) = &column.default_sql else { return Ok(Cell::Known(Datum::Null)) };
+        let Some(sql) = column.default() else { return Ok(Cell::Known(Datum::Null)) };
         let default = stored::of_default(sql)?;
         if let Some(known) = constant(default.expr(), column).transpose()? {
             return Ok(Cell::Known(known));

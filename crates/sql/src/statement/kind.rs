@@ -7,10 +7,11 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateEnum, CreateIndex, CreateSequence,
-    CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute, Explain, Fetch, Grant, GrantRole,
-    Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set,
-    SetConstraints, SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
+    AlterDomain, AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateDomain, CreateEnum,
+    CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute,
+    Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare,
+    Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind,
+    Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -78,9 +79,11 @@ pub(crate) enum Task<'s> {
     CreateSequence(&'s CreateSequence),
     AlterSequence(&'s AlterSequence),
     CreateEnum(&'s CreateEnum),
+    CreateDomain(&'s CreateDomain),
     CreateRole(&'s Role),
     AlterTable(&'s AlterTable),
     AlterEnum(&'s AlterEnum),
+    AlterDomain(&'s AlterDomain),
     AlterRole(&'s Role),
     Rename(&'s Rename),
     Owner(&'s Owner),
@@ -149,10 +152,12 @@ impl<'s> Kind<'s> {
             Statement::CreateIndex(create) => Kind::task("CREATE INDEX", T::CreateIndex(create)),
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
             Statement::CreateEnum(create) => Kind::task("CREATE TYPE", T::CreateEnum(create)),
+            Statement::CreateDomain(create) => Kind::task("CREATE DOMAIN", T::CreateDomain(create)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
             Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
             Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),
             Statement::AlterEnum(alter) => Kind::task("ALTER TYPE", T::AlterEnum(alter)),
+            Statement::AlterDomain(alter) => Kind::task("ALTER DOMAIN", T::AlterDomain(alter)),
             Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),
             Statement::Rename(rename) => Kind::task(altered(rename.kind), T::Rename(rename)),

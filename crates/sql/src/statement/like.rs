@@ -8,6 +8,7 @@ use crate::error::{no_table, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
+use crate::pgcatalog::type_with_digits;
 use crate::statement::target::Target;
 use crate::values::{is_sequence, live_columns};
 use terrace_engine::{Catalog, ColumnDef, EngineError, Index, Result, Table};
@@ -105,7 +106,11 @@ fn definition(column: &ColumnDef, with_default: bool) -> String {
         .as_ref()
         .filter(|_| with_default && Identity::of(column).is_none())
         .map(|sql| format!(" DEFAULT {sql}"));
-    format!("{} {}{not_null}{}", quoted(&column.name), column.data_type, default.unwrap_or_default())
+    let data_type = match &column.domain {
+        Some(domain) => quoted(&domain.name),
+        None => type_with_digits(column.data_type, column.digits),
+    };
+    format!("{} {data_type}{not_null}{}", quoted(&column.name), default.unwrap_or_default())
 }
 
 /// The columns of an index, in parentheses.

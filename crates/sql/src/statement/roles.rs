@@ -180,10 +180,14 @@ fn object_name(catalog: &Catalog, object: ObjectId) -> String {
     let view = || catalog.views().find(|view| view.oid == object).map(|view| format!("view {}", view.name));
     let of_type =
         || catalog.enum_types().find(|of| of.def().oid == object.0).map(|of| format!("type {}", of.def().name));
+    let of_domain =
+        || catalog.domains().find(|domain| domain.oid == object.0).map(|domain| format!("type {}", domain.name));
     match object {
         PUBLIC_SCHEMA => "schema public".into(),
         THE_DATABASE => format!("database {}", crate::pgcatalog::DATABASE),
-        _ => table().or_else(view).or_else(of_type).unwrap_or_else(|| format!("object {}", object.0)),
+        _ => {
+            table().or_else(view).or_else(of_type).or_else(of_domain).unwrap_or_else(|| format!("object {}", object.0))
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights};
-use terrace_engine::types::Zone;
+use terrace_engine::types::Style;
 use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, RelationName, Result, RowBuf, Table};
 use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
@@ -184,7 +184,7 @@ impl Run<'_> {
             let catalog = self.begin_statement().await;
             let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
-            let planned = self.zone().scope(|| planner.plan_asked(asked, &types))?;
+            let planned = self.style().scope(|| planner.plan_asked(asked, &types))?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -213,8 +213,8 @@ impl Run<'_> {
     }
 
     /// In which the statement's constants are read.
-    pub(crate) fn zone(&self) -> Zone {
-        self.tree.map_or_else(Zone::current, Tree::zone)
+    pub(crate) fn style(&self) -> Style {
+        self.tree.map_or_else(Style::current, Tree::style)
     }
 
     /// Calls functions of sequences, in order.

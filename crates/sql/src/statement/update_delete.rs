@@ -13,6 +13,7 @@ use crate::memory::row_bytes;
 use crate::parse::relation;
 use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::{assigned, called, delete_over, update_over};
+use crate::statement::checks::round;
 use crate::statement::lock_rows::within::queries;
 use crate::statement::reads;
 use crate::statement::returning::Changed;
@@ -169,7 +170,11 @@ impl Source<'_> {
     pub(crate) fn changes(&self, batch: &RecordBatch) -> Result<Vec<Change>> {
         let number = |at: usize| batch.column(at).as_primitive::<UInt64Type>();
         let (rids, writers, undos) = (number(0), number(1), number(2));
-        let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?.into_iter();
+        let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?;
+        if self.assigned.is_some() {
+            round(self.table, &mut rows.iter_mut().collect::<Vec<_>>());
+        }
+        let mut rows = rows.into_iter();
         let change = |at: usize| Change {
             rid: rid_from_u64(rids.value(at)),
             version: version_from(writers.value(at), undos.value(at)),

@@ -7,14 +7,16 @@
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::depth::depth;
+use crate::parse::stored::{has_open_times, open_times};
 use crate::plan::planner::Planner;
 use crate::statement::create_as::called;
 use crate::statement::ddl::{check_name, duplicate};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use std::sync::Arc;
+use terrace_engine::types::Style;
 use terrace_engine::{Among, Catalog, ColumnDef, EngineError, RelationName, Result, View, ViewUse};
-use terrace_grammar::statement::{At, CreateView, Name, Query, Statement};
+use terrace_grammar::statement::{At, CreateView, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 
 /// Levels of a view's query, those of the views that it reads included: statements that may read views have stack for
@@ -50,7 +52,7 @@ impl Run<'_> {
             None if catalog.name_taken(None, &name) => return Err(duplicate(&name)),
             None => {}
         }
-        let zone = self.zone().to_string();
+        let zone = self.style().zone.to_string();
         let depth = levels(&sql, &uses, &catalog)?;
         let view = View { oid: terrace_storage::ObjectId(0), name, columns, sql, zone, depth, uses };
         if catalog.reads(&view, &view.name) {
@@ -80,8 +82,17 @@ impl Run<'_> {
     ) -> Result<(Vec<ColumnDef>, Vec<ViewUse>, String)> {
         let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
         let planner = self.planner(catalog).await;
-        let define = |query: &Query| self.zone().scope(|| planner.define_view(query));
-        let (defined, plan) = define(&create.query)?;
+        let define = |style: Style, query: &Query| style.scope(|| planner.define_view(query));
+        let (defined, plan) = define(self.style(), &create.query)?;
+        if has_open_times(Node::Query(&create.query)) {
+            let shown = plan.display_indent().to_string();
+            let is_same = |style: Style| {
+                define(style, &create.query).is_ok_and(|(_, plan)| plan.display_indent().to_string() == shown)
+            };
+            if !self.style().readings().into_iter().all(is_same) {
+                return Err(open_times());
+            }
+        }
         let mut columns = self.result_columns(plan)?;
         let mut sql = text[create.place.start as usize..create.place.end as usize].to_owned();
         for (at, columns) in defined.stars.iter().rev() {
@@ -100,7 +111,8 @@ impl Run<'_> {
         let broken = || unsupported("the form of this view's query");
         let parsed = parse::statement(&sql)?.ok_or_else(broken)?;
         let Statement::Query(query) = parsed.statement() else { return Err(broken()) };
-        let (again, plan) = planner_without_text(&planner, |planner| self.zone().scope(|| planner.define_view(query)))?;
+        let (again, plan) =
+            planner_without_text(&planner, |planner| self.style().scope(|| planner.define_view(query)))?;
         if self.result_columns(plan)? != columns || again.uses != defined.uses {
             return Err(broken());
         }

@@ -4,14 +4,16 @@
 //!    zone, is kept as the time that it was in the zone of that session.
 //! 2. Such a constant is found by how the expression is planned: with the time in UTC in its place the plan is the same
 //!    in this zone, and another one elsewhere.
-use crate::parse::stored::Stored;
+//! 3. A constant that DateStyle or IntervalStyle says how to read is refused (0A000): what is kept is read in any
+//!    style.
+use crate::parse::stored::{Stored, has_open_times, open_times};
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::statement::changes::alone_over;
 use crate::statement::run::Run;
 use std::sync::Arc;
-use terrace_engine::types::Zone;
-use terrace_engine::{Check, ColumnDef, DataType, Table};
-use terrace_grammar::statement::{ExprKind, Ident};
+use terrace_engine::types::{Style, Zone};
+use terrace_engine::{Check, ColumnDef, DataType, Result, Table};
+use terrace_grammar::statement::{ExprKind, Ident, Node};
 use terrace_storage::ObjectId;
 
 /// What an expression is kept for.
@@ -22,8 +24,8 @@ pub(crate) enum Kept<'k> {
 }
 
 impl Run<'_> {
-    /// The text of an expression with its times (invariant 1).
-    pub(crate) async fn with_times(&self, of: Kept<'_>, text: &str) -> String {
+    /// The text of an expression with its times (invariants 1 and 3).
+    pub(crate) async fn with_times(&self, of: Kept<'_>, text: &str) -> Result<String> {
         let times = |text: &str| Stored::read(text).map_or(vec![], |stored| stored.times());
         let mut text = text.to_owned();
         // From the last one on, for what is changed is none of them any more.
@@ -36,26 +38,35 @@ impl Run<'_> {
                 text = edited;
             }
         }
-        text
+        if Stored::read(&text).is_some_and(|stored| has_open_times(Node::Expr(stored.expr()))) {
+            let here = Style::current();
+            let planned = self.planned(of, &text, here).await;
+            for style in here.readings() {
+                if self.planned(of, &text, style).await != planned {
+                    return Err(open_times());
+                }
+            }
+        }
+        Ok(text)
     }
 
     /// Invariant 2.
     async fn is_time(&self, of: Kept<'_>, text: &str, edited: &str) -> bool {
-        let here = Zone::current();
+        let here = Style::current();
         let hours = |hours: i32| Zone::Fixed(hours * 3600);
-        let elsewhere = if here == hours(1) { hours(2) } else { hours(1) };
+        let elsewhere = Style { zone: if here.zone == hours(1) { hours(2) } else { hours(1) }, ..here };
         let planned = self.planned(of, text, here).await;
         planned.is_some()
             && planned == self.planned(of, edited, here).await
             && self.planned(of, text, elsewhere).await != self.planned(of, edited, elsewhere).await
     }
 
-    /// How an expression is planned in a zone.
-    async fn planned(&self, of: Kept<'_>, text: &str, zone: Zone) -> Option<String> {
+    /// How an expression is planned in a style.
+    async fn planned(&self, of: Kept<'_>, text: &str, style: Style) -> Option<String> {
         let plan = match of {
             Kept::Check(table) => {
                 let check = Check { name: String::new(), sql: text.to_owned() };
-                zone.over(Box::pin(self.check_plan(table, &[check]))).await
+                style.over(Box::pin(self.check_plan(table, &[check]))).await
             }
             Kept::Default(column) => {
                 let stored = Stored::read(text)?;
@@ -63,7 +74,7 @@ impl Run<'_> {
                 let called = Ident { at: 0, name: table.name.clone() };
                 let wanted = vec![Wanted::Value { column, value: stored.expr() }];
                 let over = Over { kept: true, ..alone_over(&table, &called, Part::Default, wanted) };
-                zone.over(Box::pin(self.plan_over_alone(&over))).await
+                style.over(Box::pin(self.plan_over_alone(&over))).await
             }
         };
         Some(plan.ok()?.display_indent().to_string())

@@ -7,6 +7,7 @@
 //!    time, of days to time.
 //!
 //! What fits no form is 22007; a field whose value is too large is 22015; a sum that is, is 22008.
+use super::super::style::{IntervalStyle, Style};
 use super::{DAY, Field, Fields, Interval, out_of_range};
 use crate::error::{EngineError, Result};
 
@@ -199,7 +200,11 @@ fn in_words(text: &str, fields: Option<Fields>) -> Read<Parts> {
     let mut parts = Parts::default();
     let mut said: Vec<Unit> = vec![];
     let (mut next, mut ago): (Option<Unit>, bool) = (None, false);
-    for token in tokens(text)?.iter().rev() {
+    let mut tokens = tokens(text)?;
+    if Style::current().spans == IntervalStyle::SqlStandard {
+        negate_all(&mut tokens);
+    }
+    for token in tokens.iter().rev() {
         let says: Vec<Unit> = match token {
             Token::Clock(clock) => {
                 parts.set_time(clock, fields)?;
@@ -235,6 +240,22 @@ fn in_words(text: &str, fields: Option<Fields>) -> Read<Parts> {
         true => Err(Bad::Format),
         false if ago => parts.negated(),
         false => Ok(parts),
+    }
+}
+
+/// In the style of SQL's standard a sign in front of all fields, the only one, is that of each.
+fn negate_all(tokens: &mut [Token]) {
+    let signed = |token: &Token| matches!(token, Token::Number(text) if text.starts_with(['+', '-']));
+    let negative = matches!(tokens.first(), Some(Token::Number(text)) if text.starts_with('-'));
+    if !negative || tokens[1..].iter().any(signed) {
+        return;
+    }
+    for token in &mut tokens[1..] {
+        match token {
+            Token::Number(text) => text.insert(0, '-'),
+            Token::Clock(text) => *token = Token::Number(format!("-{text}")),
+            Token::Word(_) => {}
+        }
     }
 }
 

@@ -100,3 +100,36 @@ proptest! {
         let _ = crate::DataType::Time.parse(&text);
     }
 }
+
+#[test]
+fn styles() {
+    use crate::types::style::{IntervalStyle, Style};
+    let in_style = |spans, text: &str| Style { spans, ..Style::default() }.scope(|| shown(text, None));
+    for (text, verbose, standard, iso) in [
+        ("0", "@ 0", "0", "PT0S"),
+        ("1-2", "@ 1 year 2 mons", "1-2", "P1Y2M"),
+        ("3 04:05:06.7", "@ 3 days 4 hours 5 mins 6.7 secs", "3 4:05:06.7", "P3DT4H5M6.7S"),
+        ("-1 days", "@ 1 day ago", "-1 0:00:00", "P-1D"),
+        ("1 day -1 hours", "@ 1 day -1 hours", "+0-0 +1 -1:00:00", "P1DT-1H"),
+        ("1 year 1 sec", "@ 1 year 1 sec", "+1-0 +0 +0:00:01", "P1YT1S"),
+    ] {
+        assert_eq!(in_style(IntervalStyle::Verbose, text), verbose, "{text}");
+        assert_eq!(in_style(IntervalStyle::SqlStandard, text), standard, "{text}");
+        assert_eq!(in_style(IntervalStyle::Iso, text), iso, "{text}");
+    }
+    // One sign in front is that of all fields, in the standard's style alone.
+    assert_eq!(in_style(IntervalStyle::SqlStandard, "-1 02:03:04"), "-1 2:03:04");
+    assert_eq!(in_style(IntervalStyle::Postgres, "-1 02:03:04"), "-1 days +02:03:04");
+}
+
+#[test]
+fn digits_of_a_second() {
+    let rounded = |text: &str, digits| {
+        let value = crate::types::DataType::Timestamp.parse(text).unwrap();
+        rounded_datum(value, digits).to_string()
+    };
+    // Counted from 2000 on: halves go away from it.
+    assert_eq!(rounded("2020-01-01 00:00:00.125", 2), "2020-01-01 00:00:00.13");
+    assert_eq!(rounded("1990-01-01 00:00:00.125", 2), "1990-01-01 00:00:00.12");
+    assert_eq!(rounded("infinity", 0), "infinity");
+}

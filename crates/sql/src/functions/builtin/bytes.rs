@@ -3,7 +3,7 @@
 //! Report for DataFusion 55.2: `encode(x, 'base64')` leaves the padding out (`base64pad` is its name for RFC 4648's
 //! base64), and both functions take a text's own bytes.
 use super::text::{bytes, text};
-use super::{Builtin, Gives, Overload, Run, Takes};
+use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::Digest;
@@ -11,6 +11,8 @@ use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const TEXT: Takes = Takes::Is(DataType::Text);
 const BYTES: Takes = Takes::Is(DataType::Bytea);
+const INT: Takes = Takes::Is(DataType::Int4);
+const LONG: Takes = Takes::Is(DataType::Int8);
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
     Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
@@ -37,11 +39,106 @@ pub(super) const TABLE: &[Builtin] = &[
             Ok(Datum::Bytea([bytes(&v[0])?, bytes(&v[1])?].concat().into()))
         })],
     },
+    Builtin { name: "get_byte", overloads: &[of(&[BYTES, INT], DataType::Int4, get_byte)] },
+    Builtin { name: "set_byte", overloads: &[of(&[BYTES, INT, INT], DataType::Bytea, set_byte)] },
+    Builtin { name: "get_bit", overloads: &[of(&[BYTES, LONG], DataType::Int4, get_bit)] },
+    Builtin { name: "set_bit", overloads: &[of(&[BYTES, LONG, INT], DataType::Bytea, set_bit)] },
+    Builtin {
+        name: "bit_count",
+        overloads: &[of(&[BYTES], DataType::Int8, |v| {
+            Ok(Datum::Int8(bytes(&v[0])?.iter().map(|b| i64::from(b.count_ones())).sum()))
+        })],
+    },
     hash!("sha224", sha2::Sha224),
     hash!("sha256", sha2::Sha256),
     hash!("sha384", sha2::Sha384),
     hash!("sha512", sha2::Sha512),
 ];
+
+/// The number of a byte, or of a bit, of so many. 2202E
+fn index(at: i64, count: usize) -> Result<usize> {
+    let found = usize::try_from(at).ok().filter(|at| *at < count);
+    found.ok_or_else(|| EngineError::new("2202E", format!("index {at} out of valid range, 0..{}", count as i64 - 1)))
+}
+
+fn get_byte(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(of), Datum::Int4(at)] = values else { return Err(wrong_arguments(values)) };
+    Ok(Datum::Int4(of[index((*at).into(), of.len())?].into()))
+}
+
+fn set_byte(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(of), Datum::Int4(at), Datum::Int4(byte)] = values else { return Err(wrong_arguments(values)) };
+    let mut of = of.clone();
+    let at = index((*at).into(), of.len())?;
+    of[at] = *byte as u8;
+    Ok(Datum::Bytea(of))
+}
+
+/// Bit 0 is the lowest of the first byte.
+fn get_bit(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(of), Datum::Int8(at)] = values else { return Err(wrong_arguments(values)) };
+    let at = index(*at, of.len() * 8)?;
+    Ok(Datum::Int4((of[at / 8] >> (at % 8) & 1).into()))
+}
+
+fn set_bit(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(of), Datum::Int8(at), Datum::Int4(bit)] = values else { return Err(wrong_arguments(values)) };
+    let at = index(*at, of.len() * 8)?;
+    let bit = u8::try_from(*bit).ok().filter(|bit| *bit <= 1);
+    let bit = bit.ok_or_else(|| EngineError::new("22023", "new bit must be 0 or 1"))?;
+    let mut of = of.clone();
+    of[at / 8] = of[at / 8] & !(1 << (at % 8)) | bit << (at % 8);
+    Ok(Datum::Bytea(of))
+}
+
+/// `btrim(bytea, bytea)` and its kind: without the bytes of the second at the ends.
+pub(super) fn trimmed(values: &[Datum], front: bool, back: bool) -> Result<Datum> {
+    let (mut of, gone) = (bytes(&values[0])?, bytes(&values[1])?);
+    while front
+        && let Some((first, rest)) = of.split_first()
+        && gone.contains(first)
+    {
+        of = rest;
+    }
+    while back
+        && let Some((last, rest)) = of.split_last()
+        && gone.contains(last)
+    {
+        of = rest;
+    }
+    Ok(Datum::Bytea(of.into()))
+}
+
+/// `overlay(bytea placing bytea from n for m)`
+pub(super) fn overlay(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Bytea(of), Datum::Bytea(with), Datum::Int4(from), rest @ ..] = values else {
+        return Err(wrong_arguments(values));
+    };
+    let count = match rest {
+        [] => with.len() as i64,
+        [Datum::Int4(count)] => (*count).into(),
+        _ => return Err(wrong_arguments(values)),
+    };
+    if *from <= 0 {
+        return Err(EngineError::new("22011", "negative substring length not allowed"));
+    }
+    let behind = i64::from(*from) + count;
+    if i32::try_from(behind).is_err() {
+        return Err(EngineError::out_of_range("integer"));
+    }
+    let place = |at: i64| (at - 1).clamp(0, of.len() as i64) as usize;
+    Ok(Datum::Bytea([&of[..place((*from).into())], with, &of[place(behind)..]].concat().into()))
+}
+
+/// `position(bytea in bytea)`: of the first byte, from 1; 0 where there is none.
+pub(super) fn position(values: &[Datum]) -> Result<Datum> {
+    let (of, part) = (bytes(&values[0])?, bytes(&values[1])?);
+    let at = match part.is_empty() {
+        true => Some(0),
+        false => of.windows(part.len()).position(|window| window == part),
+    };
+    Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
+}
 
 fn unrecognized(encoding: &str) -> EngineError {
     EngineError::new("22023", format!("unrecognized encoding: \"{encoding}\""))

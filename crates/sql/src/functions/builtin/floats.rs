@@ -1,5 +1,7 @@
 //! Functions of double precision, with PostgreSQL's errors where there is no answer. (Of numerics they answer double
 //! precision too.)
+mod degrees;
+
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
 use crate::functions::arithmetic::float_result;
 use terrace_engine::types::power_of_ten;
@@ -35,6 +37,19 @@ macro_rules! of_one {
             $(Builtin { name: $name, overloads: &[one(|v| apply(v, $function))] },)*
             Builtin { name: "power", overloads: POWER },
             Builtin { name: "pow", overloads: POWER },
+            Builtin { name: "atan2d", overloads: &[two(|v| apply_two(v, |a, b| Ok(degrees::atan2(a, b))))] },
+            Builtin { name: "float4send", overloads: &[Overload {
+                takes: &[Takes::Is(DataType::Float4)],
+                more: false,
+                gives: Gives::Is(DataType::Bytea),
+                run: Run::Strict(sent),
+            }] },
+            Builtin { name: "float8send", overloads: &[Overload {
+                takes: &[Takes::Is(DataType::Float8)],
+                more: false,
+                gives: Gives::Is(DataType::Bytea),
+                run: Run::Strict(sent),
+            }] },
             Builtin { name: "atan2", overloads: &[two(|v| apply_two(v, |a, b| Ok(a.atan2(b))))] },
             Builtin { name: "log", overloads: &[
                 one(|v| apply(v, |x| logarithm(x, f64::log10))),
@@ -74,6 +89,13 @@ pub(super) const TABLE: &[Builtin] = of_one! {
     "asinh": |x| Ok(if x.abs() > LARGE { (x.abs().ln() + std::f64::consts::LN_2).copysign(x) } else { x.asinh() }),
     "acosh": |x| within(x, 1.0, f64::INFINITY, |x| if x > LARGE { x.ln() + std::f64::consts::LN_2 } else { x.acosh() }),
     "atanh": |x| within(x, -1.0, 1.0, f64::atanh),
+    "sind": |x| finite(x, degrees::sin),
+    "cosd": |x| finite(x, degrees::cos),
+    "tand": |x| finite(x, degrees::tan),
+    "cotd": |x| finite(x, degrees::cot),
+    "asind": |x| within(x, -1.0, 1.0, degrees::asin),
+    "acosd": |x| within(x, -1.0, 1.0, degrees::acos),
+    "atand": |x| Ok(degrees::atan(x)),
     "degrees": |x| float_result(x / RADIANS_PER_DEGREE, x.is_infinite(), false),
     "radians": |x| float_result(x * RADIANS_PER_DEGREE, x.is_infinite(), x != 0.0),
 };
@@ -94,6 +116,45 @@ fn apply_two(values: &[Datum], f: impl Fn(f64, f64) -> Result<f64>) -> Result<Da
         [Datum::Float8(a), Datum::Float8(b)] => f(*a, *b).map(Datum::Float8),
         other => Err(wrong_arguments(other)),
     }
+}
+
+/// The bytes of a binary answer.
+fn sent(values: &[Datum]) -> Result<Datum> {
+    match values {
+        [Datum::Float4(v)] => Ok(Datum::Bytea(v.to_be_bytes().to_vec().into())),
+        [Datum::Float8(v)] => Ok(Datum::Bytea(v.to_be_bytes().to_vec().into())),
+        other => Err(wrong_arguments(other)),
+    }
+}
+
+/// `width_bucket(value, from, to, count)`
+pub(super) fn bucket(values: &[Datum]) -> Result<Datum> {
+    let [Datum::Float8(value), Datum::Float8(from), Datum::Float8(to), Datum::Int4(count)] = values else {
+        return Err(wrong_arguments(values));
+    };
+    super::numbers::check_buckets(*count, false)?;
+    let wrong = |message: &str| Err(EngineError::new("2201G", message));
+    if value.is_nan() || from.is_nan() || to.is_nan() {
+        return wrong("operand, lower bound, and upper bound cannot be NaN");
+    }
+    if from.is_infinite() || to.is_infinite() {
+        return wrong("lower and upper bounds must be finite");
+    }
+    super::numbers::check_buckets(*count, from == to)?;
+    let (below, above) = if from < to { (value < from, value >= to) } else { (value > from, value <= to) };
+    if below {
+        return Ok(Datum::Int4(0));
+    }
+    let most = count.checked_add(1).ok_or_else(|| EngineError::out_of_range("integer"));
+    if above {
+        return most.map(Datum::Int4);
+    }
+    // Halves, where the whole difference would be infinite.
+    let share = match (to - from).is_infinite() {
+        true => (value / 2.0 - from / 2.0) / (to / 2.0 - from / 2.0),
+        false => (value - from) / (to - from),
+    };
+    Ok(Datum::Int4(((f64::from(*count) * share) as i32).min(count - 1) + 1))
 }
 
 fn out_of_range() -> EngineError {

@@ -5,6 +5,7 @@
 //! is compared with scale 1 (`round(n, 1) in (1.5)` finds nothing); `round` of a double rounds halves away from zero
 //! where C's rint and PostgreSQL round to even; `ceil` and `floor` of a decimal with as many digits behind the point as
 //! it has at all overflow; `right(s, i64::MIN)` is empty.
+use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, numeric, wrong_arguments};
 use terrace_engine::types::{Numeric, divide_rounded, power_of_ten};
 use terrace_engine::{DataType, Datum, EngineError, Result};
@@ -46,7 +47,7 @@ pub(super) const TABLE: &[Builtin] = &[
         |v| gcd(v).and_then(|g| back(g, &v[0])),
         of(&[Takes::Numeric, Takes::Numeric], Gives::Numeric(widest), numeric_gcd)
     ),
-    integers!("lcm", [Int4, Int8], lcm),
+    integers!("lcm", [Int4, Int8], lcm, of(&[Takes::Numeric, Takes::Numeric], Gives::Numeric(widest), numeric_lcm)),
     Builtin { name: "div", overloads: &[of(&[Takes::Numeric, Takes::Numeric], Gives::Numeric(|_, _| (38, 0)), div)] },
     Builtin {
         name: "factorial",
@@ -101,6 +102,47 @@ pub(super) const TABLE: &[Builtin] = &[
                 numeric(&v[0])?
             )))
         })],
+    },
+    Builtin {
+        name: "min_scale",
+        overloads: &[of(&[Takes::Numeric], is(DataType::Int4), |v| {
+            Ok(Datum::Int4(numeric(&v[0])?.trimmed().scale.into()))
+        })],
+    },
+    // A plain numeric is shown without zeros at its end.
+    Builtin {
+        name: "trim_scale",
+        overloads: &[of(&[Takes::Numeric], Gives::Numeric(|_, _| (38, 18)), |v| {
+            Ok(Datum::Numeric(numeric(&v[0])?.trimmed()))
+        })],
+    },
+    Builtin {
+        name: "width_bucket",
+        overloads: &[
+            of(
+                &[Takes::Numeric, Takes::Numeric, Takes::Numeric, Takes::Is(DataType::Int4)],
+                is(DataType::Int4),
+                bucket,
+            ),
+            of(
+                &[
+                    Takes::Is(DataType::Float8),
+                    Takes::Is(DataType::Float8),
+                    Takes::Is(DataType::Float8),
+                    Takes::Is(DataType::Int4),
+                ],
+                is(DataType::Int4),
+                super::floats::bucket,
+            ),
+        ],
+    },
+    Builtin {
+        name: "to_number",
+        overloads: &[of(
+            &[Takes::Is(DataType::Text), Takes::Is(DataType::Text)],
+            Gives::Numeric(|_, _| (38, 18)),
+            |v| crate::functions::to_char::number::read::number(text(&v[0])?, text(&v[1])?),
+        )],
     },
     Builtin {
         name: "to_hex",
@@ -241,6 +283,43 @@ fn lcm(values: &[Datum]) -> Result<Datum> {
         return back(0, &values[0]);
     }
     back((a / euclid(a, b) * b).abs(), &values[0])
+}
+
+fn numeric_lcm(values: &[Datum]) -> Result<Datum> {
+    let (a, b, scale) = aligned(values)?;
+    let product = if a == 0 || b == 0 { Some(0) } else { (a / euclid(a, b)).checked_mul(b).map(i128::abs) };
+    let unscaled = product.ok_or_else(|| EngineError::new("22003", "value overflows numeric format"))?;
+    Ok(Datum::Numeric(Numeric { unscaled, scale }))
+}
+
+/// 2201G where the buckets of `width_bucket` are none.
+pub(super) fn check_buckets(count: i32, is_empty: bool) -> Result<()> {
+    let wrong = |message: &str| Err(EngineError::new("2201G", message));
+    match () {
+        _ if count <= 0 => wrong("count must be greater than zero"),
+        _ if is_empty => wrong("lower bound cannot equal upper bound"),
+        _ => Ok(()),
+    }
+}
+
+/// `width_bucket(value, from, to, count)`: 0 below the first of equal parts, count + 1 above the last.
+fn bucket(values: &[Datum]) -> Result<Datum> {
+    let Datum::Int4(count) = values[3] else { return Err(wrong_arguments(values)) };
+    let (value, from, to) = (numeric(&values[0])?, numeric(&values[1])?, numeric(&values[2])?);
+    check_buckets(count, from == to)?;
+    let scale = value.scale.max(from.scale).max(to.scale);
+    let overflow = || EngineError::new("22003", "value overflows numeric format");
+    let at = |v: Numeric| v.unscaled.checked_mul(power_of_ten(scale - v.scale)).ok_or_else(overflow);
+    let (value, from, to) = (at(value)?, at(from)?, at(to)?);
+    let (value, from, to) = if from < to { (value, from, to) } else { (-value, -from, -to) };
+    if value < from {
+        return Ok(Datum::Int4(0));
+    }
+    if value >= to {
+        return count.checked_add(1).map(Datum::Int4).ok_or_else(|| EngineError::out_of_range("integer"));
+    }
+    let part = value.checked_sub(from).and_then(|part| part.checked_mul(count.into())).ok_or_else(overflow)?;
+    Ok(Datum::Int4((part / to.checked_sub(from).ok_or_else(overflow)?) as i32 + 1))
 }
 
 /// The whole part of a quotient.

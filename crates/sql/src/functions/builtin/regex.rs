@@ -9,6 +9,9 @@
 //!
 //! Reports for DataFusion 55.2: `regexp_replace` expands `$1` in the replacement, and knows nothing of `\&`; of
 //! alternatives the first is taken, not the longest; `regexp_count` is bigint.
+mod places;
+mod similar;
+
 use super::pattern::{Pattern, translated};
 use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
@@ -72,6 +75,9 @@ pub(super) const TABLE: &[Builtin] = &[
         overloads: &[
             ours(&[TEXT, TEXT, TEXT], DataType::Text, replace),
             ours(&[TEXT, TEXT, TEXT, TEXT], DataType::Text, replace),
+            ours(&[TEXT, TEXT, TEXT, INT], DataType::Text, replace_from),
+            ours(&[TEXT, TEXT, TEXT, INT, INT], DataType::Text, replace_from),
+            ours(&[TEXT, TEXT, TEXT, INT, INT, TEXT], DataType::Text, replace_from),
         ],
     },
     Builtin {
@@ -86,7 +92,37 @@ pub(super) const TABLE: &[Builtin] = &[
             ours(&[TEXT, TEXT, INT, TEXT], DataType::Int4, count),
         ],
     },
+    Builtin {
+        name: "similar_to_escape",
+        overloads: &[
+            ours(&[TEXT], DataType::Text, similar::regular),
+            ours(&[TEXT, TEXT], DataType::Text, similar::regular),
+        ],
+    },
+    Builtin {
+        name: "regexp_instr",
+        overloads: &[
+            ours(&[TEXT, TEXT], DataType::Int4, places::instr),
+            ours(&[TEXT, TEXT, INT], DataType::Int4, places::instr),
+            ours(&[TEXT, TEXT, INT, INT], DataType::Int4, places::instr),
+            ours(&[TEXT, TEXT, INT, INT, INT], DataType::Int4, places::instr),
+            ours(&[TEXT, TEXT, INT, INT, INT, TEXT], DataType::Int4, places::instr),
+            ours(&[TEXT, TEXT, INT, INT, INT, TEXT, INT], DataType::Int4, places::instr),
+        ],
+    },
+    Builtin {
+        name: "regexp_substr",
+        overloads: &[
+            ours(&[TEXT, TEXT], DataType::Text, places::substr),
+            ours(&[TEXT, TEXT, INT], DataType::Text, places::substr),
+            ours(&[TEXT, TEXT, INT, INT], DataType::Text, places::substr),
+            ours(&[TEXT, TEXT, INT, INT, TEXT], DataType::Text, places::substr),
+            ours(&[TEXT, TEXT, INT, INT, TEXT, INT], DataType::Text, places::substr),
+        ],
+    },
 ];
+
+pub(crate) use places::split;
 
 /// `regexp_match` is DataFusion's: its pattern is put as it takes it, its text is looked at first.
 pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
@@ -254,15 +290,7 @@ fn like(values: &[Datum]) -> Answer<Datum> {
 fn count(values: &[Datum]) -> Answer<Datum> {
     let (of, pattern) = (text(&values[0])?, text(&values[1])?);
     let flags = Flags::of(values.get(3), Some("regexp_count"))?;
-    let start = match values.get(2) {
-        None => 1,
-        Some(Datum::Int4(start)) => *start,
-        Some(_) => return Err(wrong_arguments(values)),
-    };
-    let Some(skipped) = usize::try_from(start).ok().and_then(|start| start.checked_sub(1)) else {
-        return Err(EngineError::new("22023", format!("invalid value for parameter \"start\": {start}")));
-    };
-    let from = of.char_indices().map(|(at, _)| at).chain([of.len()]).nth(skipped);
+    let from = places::place(of, places::number(values, 2, "start", 1, 1)?);
     with_matcher(pattern, &flags, |matcher| {
         let (mut from, mut found) = (from, 0i32);
         while let Some(at) = from
@@ -375,19 +403,40 @@ impl Growing {
 }
 
 fn replace(values: &[Datum]) -> Answer<Datum> {
-    let (of, pattern, replacement) = (text(&values[0])?, text(&values[1])?, text(&values[2])?);
     let flags = Flags::of(values.get(3), None)?;
+    let number = if flags.global { 0 } else { 1 };
+    replaced_in(values, &flags, 1, number)
+}
+
+/// `regexp_replace(text, pattern, with, start, n, flags)`
+fn replace_from(values: &[Datum]) -> Answer<Datum> {
+    let start = places::number(values, 3, "start", 1, 1)?;
+    let number = places::number(values, 4, "n", 0, 1)?;
+    replaced_in(values, &Flags::of(values.get(5), None)?, start, number)
+}
+
+/// From the letter of that number on; the match of that number, or all where it is 0.
+fn replaced_in(values: &[Datum], flags: &Flags, start: i32, number: i32) -> Answer<Datum> {
+    let (of, pattern, replacement) = (text(&values[0])?, text(&values[1])?, text(&values[2])?);
     let pieces = pieces(replacement);
     let groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)));
     if groups {
         extent(pattern, flags.any_case)?;
     }
-    with_matcher(pattern, &flags, |matcher| {
+    with_matcher(pattern, flags, |matcher| {
         let mut made = Growing::default();
-        let (mut from, mut put, mut found) = (Some(0), 0, 0i32);
+        let (mut from, mut put, mut found) = (places::place(of, start), 0, 0i32);
         while let Some(at) = from
             && let Some((start, end)) = matcher.find(of, at)?
         {
+            found = found.wrapping_add(1);
+            if found % LOOK == 0 {
+                memory::check()?;
+            }
+            from = if number == found { None } else { after(of, (start, end)) };
+            if number > found {
+                continue;
+            }
             made.put(&of[put..start])?;
             let captured = if groups { matcher.regex.captures_at(of, at) } else { None };
             if captured.as_ref().is_some_and(|c| c.get(0).map(|m| m.end()) != Some(end)) {
@@ -403,11 +452,6 @@ fn replace(values: &[Datum]) -> Answer<Datum> {
                 }
             }
             put = end;
-            found = found.wrapping_add(1);
-            if found % LOOK == 0 {
-                memory::check()?;
-            }
-            from = if flags.global { after(of, (start, end)) } else { None };
         }
         made.put(&of[put..])?;
         Ok(Datum::text(made.text))

@@ -20,7 +20,8 @@ const LENGTH: &[Overload] = &[
 ];
 const CHARACTERS: &[Overload] =
     &[ours(&[TEXT], DataType::Int4, |v| Ok(Datum::Int4(text(&v[0])?.chars().count() as i32)))];
-const TRIM: &[Overload] = &[theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
+const TRIM: [Overload; 2] = [theirs(&[TEXT], DataType::Text), theirs(&[TEXT, TEXT], DataType::Text)];
+const OF_BYTES: &[Takes] = &[BYTES, BYTES];
 const PAD: &[Overload] = &[theirs(&[TEXT, INT], DataType::Text), theirs(&[TEXT, INT, TEXT], DataType::Text)];
 const PART: &[Overload] = &[
     theirs(&[TEXT, INT], DataType::Text),
@@ -89,9 +90,18 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "reverse", overloads: &[ours(&[TEXT], DataType::Text, reverse)] },
     Builtin { name: "left", overloads: &[ours(&[TEXT, INT], DataType::Text, left)] },
     Builtin { name: "right", overloads: &[ours(&[TEXT, INT], DataType::Text, right)] },
-    Builtin { name: "btrim", overloads: TRIM },
-    Builtin { name: "ltrim", overloads: TRIM },
-    Builtin { name: "rtrim", overloads: TRIM },
+    Builtin {
+        name: "btrim",
+        overloads: &[TRIM[0], TRIM[1], ours(OF_BYTES, DataType::Bytea, |v| super::bytes::trimmed(v, true, true))],
+    },
+    Builtin {
+        name: "ltrim",
+        overloads: &[TRIM[0], TRIM[1], ours(OF_BYTES, DataType::Bytea, |v| super::bytes::trimmed(v, true, false))],
+    },
+    Builtin {
+        name: "rtrim",
+        overloads: &[TRIM[0], TRIM[1], ours(OF_BYTES, DataType::Bytea, |v| super::bytes::trimmed(v, false, true))],
+    },
     Builtin { name: "lpad", overloads: PAD },
     Builtin { name: "rpad", overloads: PAD },
     Builtin { name: "repeat", overloads: &[theirs(&[TEXT, INT], DataType::Text)] },
@@ -101,12 +111,21 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "starts_with", overloads: &[theirs(&[TEXT, TEXT], DataType::Bool)] },
     // Of the extension fuzzystrmatch.
     Builtin { name: "levenshtein", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
-    Builtin { name: "strpos", overloads: &[theirs(&[TEXT, TEXT], DataType::Int4)] },
+    Builtin { name: "unistr", overloads: &[ours(&[TEXT], DataType::Text, unistr)] },
+    Builtin {
+        name: "strpos",
+        overloads: &[theirs(&[TEXT, TEXT], DataType::Int4), ours(OF_BYTES, DataType::Int4, super::bytes::position)],
+    },
     Builtin { name: "substr", overloads: PART },
     Builtin { name: "substring", overloads: PART_OR_PATTERN },
     Builtin {
         name: "overlay",
-        overloads: &[theirs(&[TEXT, TEXT, INT], DataType::Text), theirs(&[TEXT, TEXT, INT, INT], DataType::Text)],
+        overloads: &[
+            theirs(&[TEXT, TEXT, INT], DataType::Text),
+            theirs(&[TEXT, TEXT, INT, INT], DataType::Text),
+            ours(&[BYTES, BYTES, INT], DataType::Bytea, super::bytes::overlay),
+            ours(&[BYTES, BYTES, INT, INT], DataType::Bytea, super::bytes::overlay),
+        ],
     },
 ];
 
@@ -204,6 +223,59 @@ fn bytes_part(values: &[Datum]) -> Result<Datum> {
     };
     let at = |place: i64| (place - 1).clamp(0, of.len() as i64) as usize;
     Ok(Datum::Bytea(of[at(from)..at(end)].to_vec().into()))
+}
+
+/// Letters by their numbers: `\0061`, `\u0061`, `\+000061`, `\U00000061`; `\\` is a backslash. Two that are halves of
+/// a letter are one.
+fn unistr(values: &[Datum]) -> Result<Datum> {
+    let mut rest = text(&values[0])?;
+    let mut made = String::with_capacity(rest.len());
+    let mut half: Option<u32> = None;
+    let pair = || EngineError::new("42601", "invalid Unicode surrogate pair");
+    while let Some(at) = rest.find('\\') {
+        if half.is_some() && at > 0 {
+            return Err(pair());
+        }
+        made.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if half.is_none()
+            && let Some(behind) = rest.strip_prefix('\\')
+        {
+            made.push('\\');
+            rest = behind;
+            continue;
+        }
+        let (digits, behind) = match rest.chars().next() {
+            Some('u') => (rest.get(1..5), 5),
+            Some('U') => (rest.get(1..9), 9),
+            Some('+') => (rest.get(1..7), 7),
+            _ => (rest.get(..4), 4),
+        };
+        let digits = digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let number = number.ok_or_else(|| {
+            let hint = "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.";
+            EngineError::new("42601", "invalid Unicode escape").with_hint(hint)
+        })?;
+        rest = &rest[behind..];
+        let number = match (half.take(), number) {
+            (None, 0xd800..0xdc00) => {
+                half = Some(number);
+                continue;
+            }
+            (Some(first), 0xdc00..0xe000) => 0x1_0000 + ((first & 0x3ff) << 10) + (number & 0x3ff),
+            (Some(_), _) | (None, 0xdc00..0xe000) => return Err(pair()),
+            (None, number) => number,
+        };
+        let letter = char::from_u32(number).filter(|c| *c != '\0');
+        let unknown = || EngineError::new("22023", format!("invalid Unicode code point: {number:04X}"));
+        made.push(letter.ok_or_else(unknown)?);
+    }
+    if half.is_some() {
+        return Err(pair());
+    }
+    made.push_str(rest);
+    Ok(Datum::text(made))
 }
 
 fn chr(values: &[Datum]) -> Result<Datum> {

@@ -1,7 +1,7 @@
 //! Functions that make dates, times and timestamps, and functions of intervals.
 use super::text::text;
 use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
-use terrace_engine::types::{Zone, date_of_timestamp, days_from_civil};
+use terrace_engine::types::{Zone, date_of_timestamp, days_from_civil, is_infinite, is_infinite_date};
 
 mod spans;
 
@@ -11,6 +11,7 @@ const INT: Takes = Takes::Is(DataType::Int4);
 const DOUBLE: Takes = Takes::Is(DataType::Float8);
 const SPAN: Takes = Takes::Is(DataType::Interval);
 const TEXT: Takes = Takes::Is(DataType::Text);
+const CLOCK: &[Takes] = &[INT, INT, INT, INT, INT, DOUBLE];
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
     Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
@@ -44,10 +45,18 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin {
         name: "isfinite",
         overloads: &[
-            of(&[Takes::Is(DataType::Date)], DataType::Bool, |_| Ok(Datum::Bool(true))),
-            of(&[Takes::Is(DataType::Timestamp)], DataType::Bool, |_| Ok(Datum::Bool(true))),
-            of(&[Takes::Is(DataType::Timestamptz)], DataType::Bool, |_| Ok(Datum::Bool(true))),
+            of(&[Takes::Is(DataType::Date)], DataType::Bool, is_finite),
+            of(&[Takes::Is(DataType::Timestamp)], DataType::Bool, is_finite),
+            of(&[Takes::Is(DataType::Timestamptz)], DataType::Bool, is_finite),
             of(&[SPAN], DataType::Bool, |_| Ok(Datum::Bool(true))),
+        ],
+    },
+    Builtin { name: "make_timestamp", overloads: &[of(CLOCK, DataType::Timestamp, spans::make_timestamp)] },
+    Builtin {
+        name: "make_timestamptz",
+        overloads: &[
+            of(CLOCK, DataType::Timestamptz, spans::make_timestamptz),
+            of(&[INT, INT, INT, INT, INT, DOUBLE, TEXT], DataType::Timestamptz, spans::make_timestamptz),
         ],
     },
     Builtin { name: "make_date", overloads: &[of(&[INT, INT, INT], DataType::Date, make_date)] },
@@ -69,6 +78,14 @@ pub(super) const TABLE: &[Builtin] = &[
         })],
     },
 ];
+
+fn is_finite(values: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Bool(match values {
+        [Datum::Date(v)] => !is_infinite_date(*v),
+        [Datum::Timestamp(v) | Datum::Timestamptz(v)] => !is_infinite(*v),
+        _ => return Err(wrong_arguments(values)),
+    }))
+}
 
 fn make_date(values: &[Datum]) -> Result<Datum> {
     let [Datum::Int4(year), Datum::Int4(month), Datum::Int4(day)] = values else { return Err(wrong_arguments(values)) };
@@ -101,7 +118,7 @@ fn to_timestamp(values: &[Datum]) -> Result<Datum> {
         return refused("timestamp cannot be NaN".into());
     }
     if seconds.is_infinite() {
-        return Err(EngineError::unsupported("infinite timestamps are not supported"));
+        return Ok(Datum::Timestamptz(if *seconds > 0.0 { i64::MAX } else { i64::MIN }));
     }
     // From 4714 BC to 294276 AD.
     if !(-210_866_803_200.0..9_224_318_016_000.0).contains(seconds) {

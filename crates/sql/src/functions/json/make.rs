@@ -19,7 +19,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
-use terrace_engine::types::json;
+use terrace_engine::types::style::DateStyle;
+use terrace_engine::types::{Style, json};
 use terrace_engine::{DataType, EngineError};
 
 /// What is made of the arguments.
@@ -192,7 +193,9 @@ struct Column {
 
 impl Column {
     fn of(array: &ArrayRef, field: &Field) -> Result<Column> {
-        let texts = || shown(array, field_type(field));
+        // JSON has dates in the style ISO.
+        let style = Style { dates: DateStyle::default(), ..Style::current() };
+        let texts = || style.scope(|| shown(array, field_type(field)));
         let form = match array.data_type() {
             ArrowType::Null => Form::Null,
             ArrowType::Boolean => Form::Bool,

@@ -2,7 +2,7 @@
 //! pg_dump asks so, that its output means the same everywhere.
 use super::Call;
 use crate::parse::stored::Stored;
-use crate::parse::types::of_user;
+use crate::parse::types::{domain_named, of_user};
 use terrace_engine::Catalog;
 use terrace_grammar::statement::{Body, Expr, ExprKind, FromItem, Node, Query, Statement, walk};
 use terrace_grammar::{Options, parse};
@@ -26,16 +26,19 @@ pub(super) fn default(text: String, catalog: &Catalog) -> String {
 /// An expression that may cast to types of the user's.
 pub(super) fn types(text: String, catalog: &Catalog) -> String {
     match Stored::read(&text) {
-        Some(stored) if catalog.enum_types().next().is_some() => {
-            stored.with_before(&casts(Node::Expr(stored.expr()), catalog), SCHEMA)
-        }
+        Some(stored) if has_types(catalog) => stored.with_before(&casts(Node::Expr(stored.expr()), catalog), SCHEMA),
         _ => text,
     }
 }
 
+/// Whether there are types of the user's.
+fn has_types(catalog: &Catalog) -> bool {
+    catalog.enum_types().next().is_some() || catalog.domains().next().is_some()
+}
+
 /// A CREATE INDEX.
 pub(super) fn index(mut text: String, catalog: &Catalog) -> String {
-    if catalog.enum_types().next().is_none() {
+    if !has_types(catalog) {
         return text;
     }
     let parsed = parse(&text, Options::default()).ok().and_then(|mut statements| statements.pop());
@@ -52,7 +55,7 @@ fn casts(node: Node<'_>, catalog: &Catalog) -> Vec<usize> {
     let mut places = vec![];
     walk(node, &mut |node| {
         if let Node::Expr(Expr { kind: ExprKind::Cast { to, .. }, .. }) = node
-            && of_user(to, catalog).is_some()
+            && (of_user(to, catalog).is_some() || domain_named(to, catalog).is_some())
             && to.name.qualifier().is_empty()
         {
             places.push(to.name.at() as usize);

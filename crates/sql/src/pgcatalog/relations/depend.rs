@@ -9,13 +9,15 @@ use super::rows::default_oid;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
-use terrace_engine::{RelationName, View};
+use terrace_engine::{Domain, RelationName, View};
+use terrace_storage::FIRST_OBJECT;
 
 /// Below those of the user's objects: pg_dump takes it for one that is there anyway.
 const EXTENSION_OID: u32 = 15_999;
 const PG_ATTRDEF_OID: u32 = 2604;
 const PG_EXTENSION_OID: u32 = 3079;
 const PG_REWRITE_OID: u32 = 2618;
+const PG_TYPE_OID: u32 = 1247;
 
 /// Invariant 1.
 fn rule_oid(view: &View) -> u32 {
@@ -47,7 +49,8 @@ fn of_extension() -> impl Iterator<Item = Row> {
 /// Of `pg_depend`.
 pub(super) fn rows(catalog: &Catalog) -> Vec<Row> {
     let of_tables = of_extension().chain(catalog.tables().flat_map(|table| of_columns(catalog, table)));
-    of_tables.chain(catalog.views().flat_map(|view| of_view(catalog, view))).collect()
+    let of_views = catalog.views().flat_map(|view| of_view(catalog, view));
+    of_tables.chain(of_views).chain(catalog.domains().filter_map(|domain| of_domain(domain))).collect()
 }
 
 /// `(class, object)` needs `(class, object, column)`.
@@ -56,6 +59,12 @@ fn row((class, object): (u32, u32), (needed_class, needed, column): (u32, u32, i
         classid: class, objid: object, objsubid: 0, refclassid: needed_class, refobjid: needed, refobjsubid: column,
         deptype: kind,
     }
+}
+
+/// A domain over a type of the user's needs that type.
+fn of_domain(domain: &Domain) -> Option<Row> {
+    let base = domain.base.pg_oid();
+    (base >= FIRST_OBJECT).then(|| row((PG_TYPE_OID, domain.oid), (PG_TYPE_OID, base, 0), "n"))
 }
 
 /// Of columns whose values come from a sequence.

@@ -103,7 +103,8 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "pg_constraint" => {
             let checks = catalog.tables().flat_map(checks);
             let keys = foreign::keys(catalog).map(|key| key.constraint());
-            constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).chain(keys).collect()
+            let of_domains = catalog.domains().flat_map(|domain| domains::constraint_rows(domain));
+            constraints(catalog).map(|(t, i)| constraint(&t, &i)).chain(checks).chain(keys).chain(of_domains).collect()
         }
         "pg_database" => vec![row! {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
@@ -153,6 +154,7 @@ fn types(catalog: &Catalog) -> Vec<Row> {
         of.map_or(OWNER_OID, |oid| catalog.owner(ObjectId(oid)))
     };
     let of_user = of_user.map(|ty| type_row(&ty, PUBLIC_OID, owner(&ty)));
+    let of_user = of_user.chain(catalog.domains().map(|domain| domains::type_row(domain, catalog)));
     TYPES.iter().map(|ty| type_row(ty, PG_CATALOG_OID, OWNER_OID)).chain(of_user).collect()
 }
 
@@ -202,6 +204,8 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).chain(keys).collect()
         }
         "constraint_column_usage" => columns_used(catalog),
+        "domains" => catalog.domains().map(|domain| domains::standard(domain)).collect(),
+        "domain_constraints" => catalog.domains().flat_map(|d| domains::standard_constraints(d)).collect(),
         "referential_constraints" => foreign::keys(catalog).map(|key| key.referential()).collect(),
         _ => vec![],
     }
@@ -344,6 +348,14 @@ fn class(catalog: &Catalog, table: &Table) -> Vec<Row> {
     rows
 }
 
+fn typmod_of(column: &ColumnDef) -> i32 {
+    match (&column.domain, domains::digits_typmod(column.data_type, column.digits)) {
+        (Some(_), _) => -1,
+        (None, Some(digits)) => digits,
+        (None, None) => typmod(column.data_type),
+    }
+}
+
 fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef, of_table: bool) -> Row {
     let ty = PgType::of(column.data_type);
     let variable = ty.len < 0;
@@ -355,9 +367,11 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
         _ => "i",
     };
     row! {
-        attrelid: relation, attname: &*column.name, atttypid: ty.oid, attstattarget: -1, attlen: ty.len, attnum: number,
+        attrelid: relation, attname: &*column.name,
+        atttypid: column.domain.as_ref().map_or(ty.oid, |domain| domain.oid),
+        attstattarget: -1, attlen: ty.len, attnum: number,
         attndims: i32::from(column.data_type.item().is_some()), attcacheoff: -1,
-        atttypmod: typmod(column.data_type), attbyval: ty.by_value, attalign: align,
+        atttypmod: typmod_of(column), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
         atthasdef: of_table && shown_default(column).is_some(),
         attidentity: identity.map_or("", Identity::letter), attgenerated: "",
@@ -567,7 +581,9 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
         };
         let fraction = match column.data_type {
             DataType::Date => V::I4(0),
-            DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => V::I4(6),
+            DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
+                V::I4(column.digits.map_or(6, i32::from))
+            }
             _ => V::Null,
         };
         let null = || V::Null;
@@ -586,6 +602,9 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             character_octet_length: octets,
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
             datetime_precision: fraction, interval_precision: null(),
+            domain_catalog: column.domain.as_ref().map_or(V::Null, |_| DATABASE.into()),
+            domain_schema: column.domain.as_ref().map_or(V::Null, |_| "public".into()),
+            domain_name: column.domain.as_ref().map_or(V::Null, |domain| domain.name.as_str().into()),
             udt_catalog: DATABASE, udt_schema: if of_user { "public" } else { "pg_catalog" }, udt_name: ty.name,
             maximum_cardinality: null(),
             dtd_identifier: number.to_string(), is_self_referencing: "NO",

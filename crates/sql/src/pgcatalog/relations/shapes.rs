@@ -180,6 +180,17 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                        generation_expression:text is_updatable:text"),
     ("information_schema", "constraint_column_usage", "table_catalog:name table_schema:name table_name:name \
         column_name:name constraint_catalog:name constraint_schema:name constraint_name:name"),
+    ("information_schema", "domain_constraints", "constraint_catalog:name constraint_schema:name constraint_name:name \
+        domain_catalog:name domain_schema:name domain_name:name is_deferrable:text initially_deferred:text"),
+    ("information_schema", "domains", "domain_catalog:name domain_schema:name domain_name:name data_type:text \
+                                       character_maximum_length:int4 character_octet_length:int4 \
+                                       character_set_catalog:name character_set_schema:name character_set_name:name \
+                                       collation_catalog:name collation_schema:name collation_name:name \
+                                       numeric_precision:int4 numeric_precision_radix:int4 numeric_scale:int4 \
+                                       datetime_precision:int4 interval_type:text interval_precision:int4 \
+                                       domain_default:text udt_catalog:name udt_schema:name udt_name:name \
+                                       scope_catalog:name scope_schema:name scope_name:name \
+                                       maximum_cardinality:int4 dtd_identifier:name"),
     ("information_schema", "key_column_usage", "constraint_catalog:name constraint_schema:name constraint_name:name \
         table_catalog:name table_schema:name table_name:name column_name:name ordinal_position:int4 \
         position_in_unique_constraint:int4"),

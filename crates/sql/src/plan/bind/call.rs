@@ -17,11 +17,24 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
 use std::sync::Arc;
-use terrace_engine::EngineError;
+use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
 
 /// Functions that answer rows, which Terrace has not.
-const SETS: &[&str] = &["generate_series", "regexp_matches", "regexp_split_to_table", "string_to_table"];
+const SETS: &[&str] = &["generate_series", "regexp_matches"];
+
+/// Functions that are casts to the type of the name.
+const CASTS: [(&str, DataType); 9] = [
+    ("int2", DataType::Int2),
+    ("int4", DataType::Int4),
+    ("int8", DataType::Int8),
+    ("float4", DataType::Float4),
+    ("float8", DataType::Float8),
+    ("text", DataType::Text),
+    ("bool", DataType::Bool),
+    ("date", DataType::Date),
+    ("timestamptz", DataType::Timestamptz),
+];
 
 impl Binder<'_> {
     /// A function that is known to be there, of these arguments.
@@ -75,31 +88,60 @@ impl Binder<'_> {
         if call.variadic || call.args.iter().any(|arg| arg.name.is_some()) {
             return unsupported("an argument by name, or VARIADIC");
         }
-        match name {
+        match self.call_of_its_own(name, call, at, scope)? {
+            Some(made) => Ok(made),
+            None => self.general_call(name, call, at, scope),
+        }
+    }
+
+    /// Functions that are not called as all others are; `None`: it is another one.
+    fn call_of_its_own(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let args = || call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>();
+        let made = match name {
             "age" if call.args.len() == 1 => {
                 let time = self.expr(&call.args[0].value, scope)?;
                 let today = self.function_of("current_date", vec![], &scope.schema)?;
-                return self.function_of("age", vec![today, time], &scope.schema).at(at);
+                self.function_of("age", vec![today, time], &scope.schema).at(at)
             }
-            "pg_typeof" if call.args.len() == 1 && !call.star => return self.type_of_arg(&call.args[0].value, scope),
-            "pg_terminate_backend" if call.args.len() == 2 => return unsupported("a timeout of pg_terminate_backend"),
+            "pg_typeof" if call.args.len() == 1 && !call.star => self.type_of_arg(&call.args[0].value, scope),
+            "pg_terminate_backend" if call.args.len() == 2 => unsupported("a timeout of pg_terminate_backend"),
             _ if enums::is_function(name, call.args.len()) && !call.star && call.over.is_none() => {
-                return self.of_enum(name, call, at, scope);
+                self.of_enum(name, call, at, scope)
             }
-            "unnest" if call.over.is_none() => return self.unnest(call, at, scope),
-            "generate_subscripts" => return self.subscripts_of_list(call, at, scope),
-            "pg_listening_channels" if call.args.is_empty() => return self.listening_channels(scope),
-            "pg_partition_ancestors" if call.args.len() == 1 => return self.ancestors(call, scope),
+            "unnest" if call.over.is_none() => self.unnest(call, at, scope),
+            "string_to_table" | "regexp_split_to_table" if call.over.is_none() => {
+                self.split_to_rows(name, call, at, scope)
+            }
+            "width_bucket" if call.args.len() == 2 => self.array_call("width_bucket array", call, args()?, at, scope),
+            "generate_subscripts" => self.subscripts_of_list(call, at, scope),
+            "pg_listening_channels" if call.args.is_empty() => self.listening_channels(scope),
+            "pg_partition_ancestors" if call.args.len() == 1 => self.ancestors(call, scope),
             "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
-                return Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None));
+                Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None))
             }
             "array_remove"
                 if self.of_system.get() && call.args.first().is_some_and(|arg| system::is_options(&arg.value)) =>
             {
-                return self.expr(&call.args[0].value, scope);
+                self.expr(&call.args[0].value, scope)
             }
-            _ if SETS.contains(&name) => return unsupported("this function that answers rows"),
-            _ => {}
+            "generate_series" if call.args.len() == 3 && call.over.is_none() => {
+                match self.time_series(args()?, scope)? {
+                    Some(list) => self.rows_of_list(list, at, scope),
+                    None => unsupported("this function that answers rows"),
+                }
+            }
+            _ if SETS.contains(&name) => unsupported("this function that answers rows"),
+            _ => return Ok(None),
+        };
+        made.map(Some)
+    }
+
+    fn general_call(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        if let ([arg], false, None) = (call.args.as_slice(), call.star, &call.over)
+            && let Some((_, of)) = CASTS.iter().find(|(known, _)| *known == name)
+        {
+            let value = self.expr(&arg.value, scope)?;
+            return self.cast_to(value, *of, &scope.schema).at_value_of(&[&arg.value]).at(at);
         }
         if let Some(made) = self.json_call(name, call, at, scope)? {
             return Ok(made);

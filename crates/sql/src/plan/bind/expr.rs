@@ -284,7 +284,12 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         if kind == Match::Similar {
-            return unsupported("SIMILAR TO");
+            let [text, pattern] = args;
+            let (text, pattern) = (self.expr(text, scope)?, self.expr(pattern, scope)?);
+            let escape = escape.map(|escape| lit(escape.to_string()));
+            let args = std::iter::once(pattern).chain(escape).collect();
+            let pattern = self.function_of("similar_to_escape", args, &scope.schema)?;
+            return self.compared(if negated { "!~" } else { "~" }, text, pattern, &scope.schema);
         }
         let (text, pattern) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
         let symbol = match (kind == Match::ILike, negated) {

@@ -250,7 +250,7 @@ impl Binder<'_> {
             }
             Wanted::Default(column) => {
                 titles.push(column.name.clone());
-                let stored = stored::of_default(column.default_sql.as_deref().unwrap_or("NULL"))?;
+                let stored = stored::of_default(column.default().unwrap_or("NULL"))?;
                 self.texts.set(self.texts.get() + 1);
                 let around = self.text.replace(self.texts.get());
                 self.note_calls_of(stored.expr());

@@ -49,7 +49,17 @@ impl Binder<'_> {
                 }
                 lists
             }
+            "generate_series" if call.args.len() == 3 => {
+                let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+                match self.time_series(args, scope)? {
+                    Some(list) => vec![("", pad(list))],
+                    None => return Ok(None),
+                }
+            }
             "generate_subscripts" => vec![("", pad(self.subscripts(call, at, scope)?))],
+            name @ ("string_to_table" | "regexp_split_to_table") => {
+                vec![("", pad(self.split_list(name, call, at, scope)?))]
+            }
             name => match spreads::function(name) {
                 Some(spread) => spread.columns(&self.spread_arg(spread, call, at, scope)?, padded),
                 None => return Ok(None),

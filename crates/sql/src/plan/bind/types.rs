@@ -9,11 +9,13 @@ use super::query::parameter_number;
 use super::scope::Scope;
 use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::cast::LOOSE;
-use crate::functions::builtin;
 use crate::functions::chars::labelled;
 use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::{self, Limits};
+use crate::functions::{builtin, domains};
+use crate::parse::stored::{Stored, VALUE};
 use crate::parse::{literals, types};
+use crate::pgcatalog::type_with_digits;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::{operators, resolve, rules};
 use crate::values::{arrow_interval, arrow_type, field_of, field_type};
@@ -23,8 +25,21 @@ use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 use std::borrow::Cow;
 use std::sync::Arc;
+use terrace_engine::Domain;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
+
+/// A constant of a time is read at once, in the zone and the style of when the statement was parsed.
+fn constant_time(text: &str, of: DataType) -> datafusion::common::Result<Option<Expr>> {
+    use DataType::{Date, Interval, Time, Timestamp, Timestamptz};
+    let read = || Ok(Expr::Literal(convert_scalar(&ScalarValue::Utf8(Some(text.to_owned())), of)?, None));
+    match of.item().unwrap_or(of) {
+        // Constants of the two compare as equal, casts do not.
+        Timestamp | Timestamptz => Ok(Some(Expr::Cast(Cast::new_from_field(Box::new(read()?), cast_field(of))))),
+        Date | Time | Interval => read().map(Some),
+        _ => Ok(None),
+    }
+}
 
 impl Binder<'_> {
     /// An expression with its type settled, over expressions that have theirs (invariants 1 and 2).
@@ -103,6 +118,9 @@ impl Binder<'_> {
         if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
             return Ok(cast);
         }
+        if let Some(domain) = types::domain_named(to, self.planner.catalog).filter(|_| target(to).is_err()) {
+            return self.cast_to_domain(arg, domain.clone(), at, scope);
+        }
         let to = &*with_own_length(arg, to);
         let target = match types::of_user(to, self.planner.catalog) {
             Some(of) if target(to).is_err() => of,
@@ -120,14 +138,7 @@ impl Binder<'_> {
             return if of == DataType::Text { Ok(shown) } else { self.cast_to(shown, of, &scope.schema).at(at) };
         }
         if let ExprKind::Parameter(number) = &arg.kind {
-            // What is written behind it cuts or rounds the value, which comes as it is.
-            let whole = |of: DataType| match of {
-                DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
-                DataType::Numeric(_) => DataType::Numeric(None),
-                other => other,
-            };
-            let of = target.item().map_or(whole(target), |item| whole(item).array().expect("an item is no array"));
-            self.settle_parameter(parameter_number(*number)?, of);
+            self.settle_cast(*number, target)?;
         }
         let limits = limits(to)?;
         if let (Some(limits), ExprKind::Literal(Literal::Text(text)), DataType::Interval) = (limits, &arg.kind, target)
@@ -150,12 +161,13 @@ impl Binder<'_> {
             && !of.is_text()
         {
             if let Some(time) = self.named_time(text, of, &scope.schema)? {
-                return Ok(time);
+                return Ok(match limits {
+                    Some(limits) => interval::limited(time, limits),
+                    None => time,
+                });
             }
-            // A constant is read at once, in the zone of when the statement was parsed.
-            let read = convert_scalar(&ScalarValue::Utf8(Some(text.clone())), of).at_value(arg.at)?;
-            if of == DataType::Timestamptz || (matches!(of, DataType::Time | DataType::Interval) && limits.is_none()) {
-                return Ok(Expr::Literal(read, None));
+            if let Some(read) = constant_time(text, of).at_value(arg.at)? {
+                return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
             }
         }
         let field = cast_field(target);
@@ -165,6 +177,44 @@ impl Binder<'_> {
             Some(limits) => interval::limited(cast, limits),
             None => cast,
         })
+    }
+
+    /// A parameter that is cast. What is written behind the type cuts or rounds the value, which comes as it is.
+    fn settle_cast(&self, number: u32, target: DataType) -> Result<()> {
+        let whole = |of: DataType| match of {
+            DataType::Varchar(_) | DataType::Char(_) => DataType::Text,
+            DataType::Numeric(_) => DataType::Numeric(None),
+            other => other,
+        };
+        let of = target.item().map_or(whole(target), |item| whole(item).array().expect("an item is no array"));
+        self.settle_parameter(parameter_number(number)?, of);
+        Ok(())
+    }
+
+    /// `x::domain`: a value of the base type that meets the domain's conditions, with x in the place of VALUE.
+    fn cast_to_domain(&self, arg: &tree::Expr, domain: Arc<Domain>, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let base = type_with_digits(domain.base, domain.digits);
+        let broken = || EngineError::internal(format!("{base} is no type"));
+        let to = types::type_name(&base).ok_or_else(broken)?;
+        let value = tree::Expr {
+            at: arg.at,
+            kind: ExprKind::Cast { arg: Box::new(arg.clone()), to: Box::new(to), word_at: at },
+        };
+        let bound = self.expr(&value, scope)?;
+        if bound.is_volatile() && !domain.checks.is_empty() {
+            return unsupported("a cast of a volatile value to a domain");
+        }
+        let mut args = vec![bound];
+        for check in &domain.checks {
+            let text = Stored::read(&check.sql).ok_or_else(|| EngineError::internal("a condition is an expression"))?;
+            let mut condition = text.expr().clone();
+            in_place_of_value(&mut condition, &value);
+            args.push(self.expr(&condition, scope).map_err(|fault| match fault {
+                Fault::Wrong { error, .. } => Fault::Wrong { error, at: None },
+                fault => fault,
+            })?);
+        }
+        Ok(domains::checked(domain, args))
     }
 
     /// `'now'::timestamptz` and its like: times that are named, as of when the transaction began.
@@ -267,14 +317,14 @@ fn number(text: &str) -> Result<ScalarValue> {
     Ok(convert_scalar(&ScalarValue::Utf8(Some(format!("{sign}{digits}"))), of)?)
 }
 
-/// What `interval day to second(3)`, `interval(3)` and `time(3)` keep; `None`: all.
+/// What `interval day to second(3)`, `interval(3)`, `timestamp(3)` and their like keep; `None`: all.
 fn limits(name: &TypeName) -> Result<Option<Limits>> {
     let digits = match name.modifiers.as_slice() {
         [tree::Expr { kind: ExprKind::Literal(Literal::Int(digits @ 0..=6)), .. }] => Some(*digits as u8),
         _ => None,
     };
     let own = name.name.last().name.as_str();
-    if !matches!(own, "interval" | "time") || !name.dimensions.is_empty() {
+    if !matches!(own, "interval" | "time" | "timestamp" | "timestamptz") || !name.dimensions.is_empty() {
         return Ok(None);
     }
     let Some(fields) = &name.fields else {
@@ -282,6 +332,16 @@ fn limits(name: &TypeName) -> Result<Option<Limits>> {
     };
     let Some(fields) = interval::fields(fields) else { return unsupported("these fields of an interval") };
     Ok(Some(Limits { fields: Some(fields), digits }))
+}
+
+/// Puts a value in the place of VALUE.
+fn in_place_of_value(condition: &mut tree::Expr, value: &tree::Expr) {
+    let is_value =
+        matches!(&condition.kind, ExprKind::Column(name) if matches!(name.parts(), [one] if one.name == VALUE));
+    match is_value {
+        true => *condition = value.clone(),
+        false => tree::children_mut(condition, &mut |child| in_place_of_value(child, value)),
+    }
 }
 
 /// The field of what is cast. Arrow's type says all of a numeric, and a literal's digits are not to be told as a
@@ -416,8 +476,8 @@ fn single(name: &TypeName) -> Result<DataType> {
         ("uuid", []) => DataType::Uuid,
         ("json", []) => DataType::Json,
         ("jsonb", []) => DataType::Jsonb,
-        ("timestamp", [] | [6]) => DataType::Timestamp,
-        ("timestamptz", [] | [6]) => DataType::Timestamptz,
+        ("timestamp", [] | [0..=6]) => DataType::Timestamp,
+        ("timestamptz", [] | [0..=6]) => DataType::Timestamptz,
         ("numeric", []) => DataType::Numeric(None),
         ("numeric", [precision @ 1..=38]) => DataType::Numeric(Some((*precision as u8, 0))),
         ("numeric", [precision @ 1..=38, scale]) if (0..=*precision).contains(scale) => {

@@ -7,6 +7,7 @@ use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
 use super::{Binder, Result, unsupported, wrong};
+use crate::functions::arrays::calls;
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
@@ -21,13 +22,48 @@ use terrace_grammar::statement::{At, Call};
 impl Binder<'_> {
     /// `unnest(array)` as an expression.
     pub(super) fn unnest(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
+        let array = self.array_of(&array.value, call, at, scope)?;
+        self.rows_of_list(array, at, scope)
+    }
+
+    /// `string_to_table` and `regexp_split_to_table`: the items of what their functions of arrays answer.
+    pub(super) fn split_to_rows(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let list = self.split_list(name, call, at, scope)?;
+        self.rows_of_list(list, at, scope)
+    }
+
+    pub(super) fn split_list(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        self.array_call(&name.replace("_table", "_array"), call, args, at, scope)
+    }
+
+    /// `generate_series` of timestamps, as a list; `None`: it is of something else. Dates are moments.
+    pub(super) fn time_series(&self, args: Vec<Expr>, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let of = |arg: &Expr| if is_open(arg) { None } else { arg.get_type(&scope.schema).ok() };
+        let types: Vec<Option<ArrowType>> = args[..2].iter().map(of).collect();
+        let is_time = |of: &Option<ArrowType>| matches!(of, Some(ArrowType::Date32 | ArrowType::Timestamp(..)));
+        let plain = |of: &Option<ArrowType>| matches!(of, None | Some(ArrowType::Timestamp(_, None)));
+        if !types.iter().any(is_time) {
+            return Ok(None);
+        }
+        let to = if types.iter().all(plain) { DataType::Timestamp } else { DataType::Timestamptz };
+        let mut cast = vec![];
+        for (at, arg) in args.into_iter().enumerate() {
+            cast.push(self.cast_to(arg, if at < 2 { to } else { DataType::Interval }, &scope.schema)?);
+        }
+        match calls::call("time series", cast, &scope.schema)? {
+            Some(made) => self.made(made, &scope.schema).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let clause = scope.clause.get();
         if !matches!(clause, Clause::Items | Clause::Order) {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
-        let [array] = call.args.as_slice() else { return self.unknown("unnest", call, at, scope) };
-        let array = self.array_of(&array.value, call, at, scope)?;
         let of = field_type(array.to_field(&scope.schema)?.1.as_ref()).and_then(DataType::item);
         let items = Expr::Unnest(Unnest::new(array));
         Ok(match of {

@@ -96,13 +96,13 @@ impl Run<'_> {
 
     async fn row_maker<'a>(&self, table: &'a Arc<Table>, columns: &'a [usize]) -> Result<RowMaker<'a>> {
         let rest: Vec<usize> = live_columns(table)
-            .filter(|(at, c)| !columns.contains(at) && c.default_sql.is_some())
+            .filter(|(at, c)| !columns.contains(at) && c.default().is_some())
             .map(|(at, _)| at)
             .collect();
         let varying = self.varying_defaults(table, &rest).await?;
         let numbered = |at: &usize| sequence_of(&table.columns[*at], table.space()).is_some();
         let with_default: Vec<usize> =
-            live_columns(table).filter(|(_, c)| c.default_sql.is_some()).map(|(at, _)| at).collect();
+            live_columns(table).filter(|(_, c)| c.default().is_some()).map(|(at, _)| at).collect();
         let of = |at: &usize| match rest.contains(at) && !numbered(at) && !varying.contains(at) {
             true => Expr { at: 0, kind: ExprKind::Default },
             false => Expr { at: 0, kind: ExprKind::Literal(Literal::Null) },
@@ -120,7 +120,7 @@ impl Run<'_> {
         let mut varying = vec![];
         for at in columns {
             let column = &table.columns[*at];
-            let Some(sql) = &column.default_sql else { continue };
+            let Some(sql) = column.default() else { continue };
             let broken = || EngineError::new("XX000", format!("the default {sql} is not an expression"));
             let default = Stored::read(sql).ok_or_else(broken)?;
             if constant(default.expr(), column).is_some() || call_of(default.expr()).is_some() {

@@ -6,9 +6,10 @@
 //!    (0A000).
 use super::super::keys::item_key;
 use super::{Function, Slot};
+use crate::functions::calendar::moved;
 use crate::memory;
 use rustc_hash::FxHashSet;
-use terrace_engine::types::{Array, Items};
+use terrace_engine::types::{Array, Items, Zone, is_infinite};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const INT: Slot = Slot::Is(DataType::Int4);
@@ -103,6 +104,26 @@ pub(super) const TABLE: &[Function] = &[
         })
     },
     Function {
+        least: 2,
+        strict: true,
+        ..joins("regexp_split_to_array", &[TEXT, TEXT, TEXT], Slot::Texts, |_, v| {
+            array(DataType::Text, crate::functions::builtin::split(v)?.into_iter().map(Datum::text))
+        })
+    },
+    // `width_bucket(value, thresholds)`.
+    Function {
+        sees: true,
+        compatible: true,
+        ..measures("width_bucket array", &[Slot::Item, Slot::Array], INT, |_, v| {
+            let bounds = items(&v[1])?;
+            if bounds.iter().any(Datum::is_null) {
+                return Err(EngineError::new("22004", "thresholds array must not contain NULLs"));
+            }
+            let below = |bound: &Datum| bound.as_ref().cmp_key(v[0].as_ref()).is_le();
+            Ok(Datum::Int4(bounds.partition_point(below) as i32))
+        })
+    },
+    Function {
         sees: true,
         ..measures("trim_array", &[Slot::Array, INT], Slot::Array, |of, v| {
             let (most, less) = (count(&v[0])?, number(&v[1])?);
@@ -139,6 +160,8 @@ pub(super) const TABLE: &[Function] = &[
             array(DataType::Int4, (1..=last).map(|at| Datum::Int4(if backwards { last + 1 - at } else { at })))
         })
     },
+    // `generate_series` of timestamps.
+    measures("time series", &[Slot::Item, Slot::Item, Slot::Is(DataType::Interval)], Slot::Array, series),
     // `a[1]`.
     measures("array item", &[Slot::Array, INT], Slot::Item, |_, v| {
         let at = usize::try_from(i64::from(number(&v[1])?) - 1).ok();
@@ -153,6 +176,47 @@ pub(super) const TABLE: &[Function] = &[
     joins("array with", &[Slot::Array, INT, Slot::Item], Slot::Array, with_item),
     joins("array with slice", &[Slot::Array, INT, INT, Slot::Array], Slot::Array, with_slice),
 ];
+
+/// Times from the first to the second, a step after the other. Steps are by the session's clock.
+fn series(of: DataType, values: &[Datum]) -> Result<Datum> {
+    let zone = Zone::current();
+    let (from, to, zoned) = match values {
+        [Datum::Timestamp(from), Datum::Timestamp(to), _] => (*from, *to, false),
+        [Datum::Timestamptz(from), Datum::Timestamptz(to), _] => (*from, *to, true),
+        _ => return Err(wrong(&values[0])),
+    };
+    let Datum::Interval(step) = &values[2] else { return Err(wrong(&values[2])) };
+    let forward = match step.key() {
+        0 => return Err(EngineError::new("22023", "step size cannot equal zero")),
+        key => key > 0,
+    };
+    if is_infinite(from) {
+        return Err(EngineError::unsupported("generate_series from an infinite time is not supported"));
+    }
+    let next = |at: i64| match zoned {
+        false => moved(at, step.months(), step.days(), step.micros()),
+        true if step.months() == 0 && step.days() == 0 => at.checked_add(step.micros()),
+        true => moved(zone.local(at), step.months(), step.days(), 0)
+            .and_then(|local| zone.utc(local))
+            .and_then(|at| at.checked_add(step.micros())),
+    };
+    let (mut made, mut at) = (vec![], from);
+    while if forward { at <= to } else { at >= to } {
+        made.push(if zoned { Datum::Timestamptz(at) } else { Datum::Timestamp(at) });
+        if made.len() % 4096 == 0 {
+            memory::check()?;
+        }
+        if made.len() > SERIES_MAX {
+            let message = format!("a series of times of more than {SERIES_MAX} rows is not supported");
+            return Err(EngineError::unsupported(message));
+        }
+        at = next(at).ok_or_else(|| EngineError::new("22008", "timestamp out of range"))?;
+    }
+    array(of, made)
+}
+
+/// Times of one series: they are made at once.
+const SERIES_MAX: usize = 4_000_000;
 
 /// Bytes of a value, about.
 pub(super) fn size(value: &Datum) -> usize {

@@ -3,7 +3,8 @@
 //! Source: PostgreSQL 15 documentation, "Date/Time Functions and Operators" (9.9).
 use super::super::wrong_arguments;
 use super::days_from_civil;
-use terrace_engine::types::{DAY_MICROS as DAY, Interval, Zone, civil_from_days};
+use crate::functions::calendar::in_range;
+use terrace_engine::types::{DAY_MICROS as DAY, Interval, Zone, civil_from_days, is_infinite};
 use terrace_engine::{Datum, EngineError, Result};
 
 fn out_of_range() -> EngineError {
@@ -35,6 +36,38 @@ pub(super) fn make_time(values: &[Datum]) -> Result<Datum> {
         return Err(EngineError::new("22008", message));
     }
     Ok(Datum::Time(of_day))
+}
+
+/// Year, month, day, hour, minute, second.
+pub(super) fn make_timestamp(values: &[Datum]) -> Result<Datum> {
+    let [date @ .., hour, minute, second] = values else { return Err(wrong_arguments(values)) };
+    let (Datum::Date(days), Datum::Time(of_day)) =
+        (super::make_date(date)?, make_time(&[hour.clone(), minute.clone(), second.clone()])?)
+    else {
+        return Err(wrong_arguments(values));
+    };
+    let micros = i64::from(days).checked_mul(DAY).and_then(|day| day.checked_add(of_day));
+    let micros = micros.filter(|micros| in_range(*micros));
+    micros.map(Datum::Timestamp).ok_or_else(|| EngineError::new("22008", "timestamp out of range"))
+}
+
+/// The same in the session's zone, or in one that is given.
+pub(super) fn make_timestamptz(values: &[Datum]) -> Result<Datum> {
+    let (clock, zone) = match values {
+        [clock @ .., Datum::Text(name)] => {
+            if name.starts_with(|c: char| c.is_ascii_digit()) {
+                let error =
+                    EngineError::new("22023", format!("invalid input syntax for type numeric time zone: \"{name}\""));
+                return Err(error.with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+            }
+            let unknown = || EngineError::new("22023", format!("time zone \"{name}\" not recognized"));
+            (clock, Zone::stated(name).ok_or_else(unknown)?)
+        }
+        clock => (clock, Zone::current()),
+    };
+    let Datum::Timestamp(local) = make_timestamp(clock)? else { return Err(wrong_arguments(values)) };
+    let moment = zone.utc(local).filter(|moment| in_range(*moment));
+    moment.map(Datum::Timestamptz).ok_or_else(|| EngineError::new("22008", "timestamp out of range"))
 }
 
 /// Years, months, weeks, days, hours, minutes, seconds; those that are not given are 0.
@@ -107,6 +140,9 @@ pub(super) fn age(values: &[Datum]) -> Result<Datum> {
         [Datum::Timestamptz(a), Datum::Timestamptz(b)] => (Zone::current().local(*a), Zone::current().local(*b)),
         _ => return Err(wrong_arguments(values)),
     };
+    if is_infinite(late) || is_infinite(early) {
+        return Err(EngineError::new("22008", "timestamp out of range"));
+    }
     let backwards = match values {
         [Datum::Timestamptz(a), Datum::Timestamptz(b)] => a < b,
         _ => late < early,

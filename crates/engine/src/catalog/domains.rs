@@ -1,0 +1,222 @@
+//! Domains, as rows of a system table (*format*):
+//!
+//! | table | columns |
+//! |---|---|
+//! | 13 domains | oid, name, base (the type's oid), length and digits (as a column's), not_null, default_sql, names, conditions, oids, valid (of the constraints) |
+//!
+//! 1. Types have one name space, which domains share with enums; no relation has a type's name.
+//! 2. A column of a domain is stored as one of its base type. It has the domain's definition: one that is altered is
+//!    replaced in all tables ([`Catalog::with_domain`]).
+//! 3. A condition is SQL text over VALUE. Who makes a value of the domain evaluates it: the SQL front end.
+use super::system::{bad, object};
+use super::{Catalog, ColumnDef, Table, enums, next_version};
+use crate::error::Result;
+use crate::types::{Array, DataType, Datum, Items};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use terrace_storage::ObjectId;
+
+pub(crate) const DOMAINS: ObjectId = ObjectId(13);
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    pub oid: u32,
+    pub name: String,
+    pub base: DataType,
+    /// Of a second, that values keep.
+    pub digits: Option<u8>,
+    pub not_null: bool,
+    pub default_sql: Option<String>,
+    /// By name.
+    pub checks: Vec<DomainCheck>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainCheck {
+    pub oid: u32,
+    pub name: String,
+    /// A condition over VALUE.
+    pub sql: String,
+    /// Whether values from before the constraint keep it.
+    pub valid: bool,
+}
+
+/// By name.
+pub(crate) type Domains = BTreeMap<String, Arc<Domain>>;
+
+static DEFINITION: LazyLock<Arc<Table>> = LazyLock::new(|| {
+    let of = |item: DataType| item.array().expect("these are no arrays");
+    let columns = [
+        ("oid", DataType::Int8),
+        ("name", DataType::Text),
+        ("base", DataType::Int8),
+        ("length", DataType::Int8),
+        ("digits", DataType::Int4),
+        ("not_null", DataType::Bool),
+        ("default_sql", DataType::Text),
+        ("names", of(DataType::Text)),
+        ("conditions", of(DataType::Text)),
+        ("oids", of(DataType::Int8)),
+        ("valid", of(DataType::Bool)),
+    ];
+    let columns = columns.iter().map(|(name, of)| ColumnDef::new(name, *of)).collect();
+    Arc::new(Table::new(DOMAINS, "domains".into(), columns, Vec::new()))
+});
+
+pub(crate) fn table() -> &'static Arc<Table> {
+    &DEFINITION
+}
+
+pub(crate) fn row(domain: &Domain) -> Result<Vec<Datum>> {
+    let array = |item: DataType, of: fn(&DomainCheck) -> Datum| {
+        let values: Vec<Datum> = domain.checks.iter().map(of).collect();
+        Array::new(Items::of(item).expect("these are no arrays"), &values).map(Datum::Array)
+    };
+    Ok(vec![
+        Datum::Int8(domain.oid.into()),
+        Datum::text(domain.name.as_str()),
+        Datum::Int8(domain.base.pg_oid().into()),
+        Datum::Int8(enums::stored_length(domain.base).into()),
+        digits_datum(domain.digits),
+        Datum::Bool(domain.not_null),
+        domain.default_sql.as_deref().map_or(Datum::Null, Datum::text),
+        array(DataType::Text, |check| Datum::text(check.name.as_str()))?,
+        array(DataType::Text, |check| Datum::text(check.sql.as_str()))?,
+        array(DataType::Int8, |check| Datum::Int8(check.oid.into()))?,
+        array(DataType::Bool, |check| Datum::Bool(check.valid))?,
+    ])
+}
+
+pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::Enums) -> Result<Domains> {
+    let named = |row: &Vec<Datum>| read(row, known).map(|domain| (domain.name.clone(), Arc::new(domain)));
+    rows.iter().map(named).collect()
+}
+
+fn read(row: &[Datum], known: &enums::Enums) -> Result<Domain> {
+    let [
+        oid,
+        Datum::Text(name),
+        base,
+        length,
+        digits,
+        Datum::Bool(not_null),
+        default,
+        Datum::Array(names),
+        Datum::Array(conditions),
+        Datum::Array(oids),
+        Datum::Array(valid),
+    ] = row
+    else {
+        return Err(bad("domains"));
+    };
+    let values = |array: &Array| array.view().iter().map(|item| item.to_datum()).collect::<Vec<Datum>>();
+    let read = || {
+        let (base, length) = (object(base)?.0, object(length)?.0);
+        let base = DataType::from_pg_oid(base, length).or_else(|| enums::type_of(known, base))?;
+        let (names, conditions, oids, valid) = (values(names), values(conditions), values(oids), values(valid));
+        let mut checks = vec![];
+        for (((name, sql), oid), valid) in names.iter().zip(&conditions).zip(&oids).zip(&valid) {
+            let (Datum::Text(name), Datum::Text(sql), Datum::Bool(valid)) = (name, sql, valid) else { return None };
+            checks.push(DomainCheck {
+                oid: object(oid)?.0,
+                name: name.to_string(),
+                sql: sql.to_string(),
+                valid: *valid,
+            });
+        }
+        let default_sql = match default {
+            Datum::Text(text) => Some(text.to_string()),
+            _ => None,
+        };
+        let digits = read_digits(digits)?;
+        let (oid, name) = (object(oid)?.0, name.to_string());
+        (checks.len() == names.len()).then_some(Domain {
+            oid,
+            name,
+            base,
+            digits,
+            not_null: *not_null,
+            default_sql,
+            checks,
+        })
+    };
+    read().ok_or_else(|| bad("domains"))
+}
+
+/// Digits of a second, as a row has them.
+pub(super) fn digits_datum(digits: Option<u8>) -> Datum {
+    digits.map_or(Datum::Null, |digits| Datum::Int4(digits.into()))
+}
+
+/// The same back; `None`: it makes no sense.
+pub(super) fn read_digits(digits: &Datum) -> Option<Option<u8>> {
+    match digits {
+        Datum::Null => Some(None),
+        Datum::Int4(digits @ 0..=6) => Some(Some(*digits as u8)),
+        _ => None,
+    }
+}
+
+impl Catalog {
+    pub fn domain(&self, name: &str) -> Option<&Arc<Domain>> {
+        self.domains.get(name)
+    }
+
+    /// By name.
+    pub fn domains(&self) -> impl Iterator<Item = &Arc<Domain>> {
+        self.domains.values()
+    }
+
+    pub fn domain_of_oid(&self, oid: u32) -> Option<&Arc<Domain>> {
+        self.domains.values().find(|domain| domain.oid == oid)
+    }
+
+    pub(crate) fn with_domains(&self, domains: Domains) -> Catalog {
+        Catalog { domains: Arc::new(domains), version: next_version(), ..self.clone() }
+    }
+
+    /// This catalogue with a domain added, or one of the same oid replaced (invariant 2).
+    pub(crate) fn with_domain(&self, domain: Domain) -> Catalog {
+        let mut domains = Domains::clone(&self.domains);
+        let (oid, domain) = (domain.oid, Arc::new(domain));
+        domains.retain(|_, old| old.oid != oid);
+        domains.insert(domain.name.clone(), domain.clone());
+        let catalog = self.with_domains(domains);
+        let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.oid == oid);
+        if !self.by_oid.values().any(|table| table.columns.iter().any(is_of)) {
+            return catalog;
+        }
+        let new = |column: &ColumnDef| match is_of(column) {
+            true => ColumnDef { domain: Some(domain.clone()), ..column.clone() },
+            false => column.clone(),
+        };
+        let tables = catalog.by_oid.values().map(|table| match table.columns.iter().any(is_of) {
+            true => Arc::new(table.redefined(table.columns.iter().map(new).collect(), table.indexes.clone())),
+            false => table.clone(),
+        });
+        catalog.with_tables(tables.collect())
+    }
+
+    pub(crate) fn without_domain(&self, name: &str) -> Catalog {
+        let mut domains = Domains::clone(&self.domains);
+        domains.remove(name);
+        self.with_domains(domains)
+    }
+}
+
+impl ColumnDef {
+    /// Its own default, or its domain's.
+    pub fn default(&self) -> Option<&str> {
+        let of_domain = || self.domain.as_ref().and_then(|domain| domain.default_sql.as_deref());
+        self.default_sql.as_deref().or_else(of_domain)
+    }
+}
+
+impl Table {
+    /// Whether rows are stored as they are made: no constraint, no domain, no digits, no computed column.
+    pub fn is_plain(&self) -> bool {
+        self.checks.is_empty()
+            && self.computed().next().is_none()
+            && !self.columns.iter().any(|column| column.domain.is_some() || column.digits.is_some())
+    }
+}

@@ -1,0 +1,94 @@
+//! Domains are made, altered and dropped, inside a transaction and under the lock of definitions.
+use super::system_table;
+use crate::catalog::domains::{DOMAINS, Domain, row};
+use crate::catalog::temporary::RelationName;
+use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
+use crate::error::{EngineError, Result};
+use crate::txn::Txn;
+use crate::types::Datum;
+use std::sync::Arc;
+use terrace_storage::ObjectId;
+
+#[cfg(test)]
+mod tests;
+
+impl Txn {
+    /// A number for a domain, or a constraint of one.
+    pub fn new_oid(&self) -> u32 {
+        self.store().next_object().0
+    }
+
+    /// 42710 where a type or a relation has the name. Its oid is of [`Txn::new_oid`].
+    pub async fn create_domain(&mut self, domain: Domain) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let domain = Domain { name: truncate_name(&domain.name).to_owned(), ..domain };
+        refuse_taken(&catalog, &domain.name)?;
+        self.insert(system_table(DOMAINS), &row(&domain)?).await?;
+        self.note_feature(&system::domains_row()).await?;
+        self.set_catalog(Arc::new(catalog.with_domain(domain)));
+        Ok(())
+    }
+
+    /// The note of columns with digits.
+    pub(super) async fn note_digits(&mut self, column: &ColumnDef) -> Result<()> {
+        if column.digits.is_none() {
+            return Ok(());
+        }
+        self.note_feature(&system::digits_row()).await
+    }
+
+    /// What keeps programs away that do not know what rows keep.
+    async fn note_feature(&mut self, note: &[Datum]) -> Result<()> {
+        let note = note.to_vec();
+        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
+            self.insert(system_table(system::CHECKS), &note).await?;
+        }
+        Ok(())
+    }
+
+    /// The domain of the same oid, defined otherwise. 42710 where another has the name.
+    pub async fn replace_domain(&mut self, domain: Domain) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        if catalog.domain(&domain.name).is_none_or(|old| old.oid != domain.oid) {
+            refuse_taken(&catalog, &domain.name)?;
+        }
+        let (oid, row) = (Datum::Int8(domain.oid.into()), row(&domain)?);
+        let found = self.change_definitions(DOMAINS, |r| r[0] == oid, |_| Some(row.clone())).await?;
+        assert_eq!(found, 1, "each domain has one definition");
+        self.set_catalog(Arc::new(catalog.with_domain(domain)));
+        Ok(())
+    }
+
+    /// No column may be of it: who calls has looked. 42704 where there is none.
+    pub async fn drop_domain(&mut self, name: &str) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let undefined = || EngineError::new("42704", format!("type \"{name}\" does not exist"));
+        let domain = catalog.domain(name).ok_or_else(undefined)?.clone();
+        let is_of = |own: &Arc<Domain>| own.oid == domain.oid;
+        for table in catalog.tables() {
+            if let Some(column) = table.columns.iter().find(|column| column.domain.as_ref().is_some_and(is_of)) {
+                let message = format!("cannot drop type {name} because other objects depend on it");
+                let detail = format!("column {} of table {} depends on type {name}", column.name, table.name);
+                return Err(EngineError::new("2BP01", message).with_detail(detail));
+            }
+        }
+        let oid = Datum::Int8(domain.oid.into());
+        self.change_definitions(DOMAINS, |r| r[0] == oid, |_| None).await?;
+        let oid = ObjectId(domain.oid);
+        self.delete_access(oid).await?;
+        self.set_catalog(Arc::new(catalog.without_domain(name).with_access_to(oid, None)));
+        Ok(())
+    }
+}
+
+fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
+    let named = RelationName::permanent(name);
+    let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();
+    match catalog.enum_type(name).is_some() || catalog.domain(name).is_some() || relation {
+        true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Domains in the relations.
+use super::super::functions::quote;
+use super::super::system::known_type;
+use super::*;
+use crate::parse::shown;
+use crate::parse::stored::{self, VALUE};
+use crate::values::typmod;
+use terrace_engine::{ColumnDef, DataType};
+use terrace_engine::{Domain, DomainCheck};
+use terrace_storage::{FIRST_OBJECT, ObjectId};
+
+/// What stands behind a type that keeps so many digits of a second.
+pub(crate) fn digits_typmod(data_type: DataType, digits: Option<u8>) -> Option<i32> {
+    let digits = i32::from(digits?);
+    // All fields of an interval.
+    Some(if data_type == DataType::Interval { 0x7fff << 16 | digits } else { digits })
+}
+
+/// A type with the digits of a second that it keeps.
+pub(crate) fn type_with_digits(data_type: DataType, digits: Option<u8>) -> String {
+    let modifier = digits_typmod(data_type, digits);
+    match modifier {
+        Some(modifier) => known_type(data_type.pg_oid(), Some(modifier)),
+        None => data_type.to_string(),
+    }
+}
+
+pub(super) fn type_row(domain: &Domain, catalog: &Catalog) -> Row {
+    let base = PgType::of(domain.base);
+    row! {
+        oid: domain.oid, typname: &*domain.name, typnamespace: PUBLIC_OID,
+        typowner: catalog.owner(ObjectId(domain.oid)), typlen: base.len,
+        typbyval: base.by_value, typtype: "d", typcategory: base.category, typispreferred: false,
+        typisdefined: true, typdelim: ",", typelem: 0u32, typarray: 0u32, typinput: 0u32,
+        typalign: if base.len == 8 { "d" } else { "i" }, typstorage: if base.len < 0 { "x" } else { "p" },
+        typnotnull: domain.not_null, typbasetype: base.oid,
+        typtypmod: digits_typmod(domain.base, domain.digits).unwrap_or_else(|| typmod(domain.base)),
+        typndims: i32::from(domain.base.item().is_some()), typcollation: base.collation,
+        typdefaultbin: default_of(domain).map_or(V::Null, V::from),
+        typdefault: default_of(domain).map_or(V::Null, V::from),
+    }
+}
+
+fn default_of(domain: &Domain) -> Option<String> {
+    let sql = domain.default_sql.as_ref()?;
+    let column = ColumnDef::new(VALUE, domain.base);
+    shown::default(sql, &column).unwrap_or_else(|| Some(sql.clone()))
+}
+
+fn condition(domain: &Domain, check: &DomainCheck, pretty: bool) -> String {
+    let column = ColumnDef::new(VALUE, domain.base);
+    let shown = shown::condition(&check.sql, std::slice::from_ref(&column), pretty);
+    let as_written = || if pretty { check.sql.clone() } else { format!("({})", check.sql) };
+    stored::value_in_capitals(&shown.unwrap_or_else(as_written))
+}
+
+pub(super) fn constraint_rows(domain: &Domain) -> impl Iterator<Item = Row> {
+    domain.checks.iter().map(|check| {
+        row! {
+            oid: check.oid, conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
+            convalidated: check.valid, conrelid: 0u32, contypid: domain.oid, confupdtype: "", confdeltype: "",
+            confmatchtype: "", conislocal: true, conkey: V::Null, conbin: condition(domain, check, false),
+        }
+    })
+}
+
+/// The condition of an OID, if a domain's constraint has it, and what stands behind its parentheses.
+pub(crate) fn condition_of(catalog: &Catalog, oid: u32, pretty: bool) -> Option<(String, &'static str)> {
+    let mut all = catalog.domains().flat_map(|domain| domain.checks.iter().map(move |check| (domain, check)));
+    let (domain, check) = all.find(|(_, check)| check.oid == oid)?;
+    Some((condition(domain, check, pretty), if check.valid { "" } else { " NOT VALID" }))
+}
+
+/// The name as `format_type` prints it. `schema`: what stands before it.
+pub(crate) fn shown_name(domain: &Domain, schema: &str) -> String {
+    format!("{schema}{}", quote(&domain.name))
+}
+
+/// Of `information_schema.domains`.
+pub(super) fn standard(domain: &Domain) -> Row {
+    let base = PgType::of(domain.base);
+    row! {
+        domain_catalog: DATABASE, domain_schema: "public", domain_name: &*domain.name, data_type: base.sql_name,
+        domain_default: default_of(domain).map_or(V::Null, V::from), udt_catalog: DATABASE,
+        udt_schema: if base.oid >= FIRST_OBJECT { "public" } else { "pg_catalog" }, udt_name: base.name,
+        dtd_identifier: "1",
+    }
+}
+
+/// Of `information_schema.domain_constraints`.
+pub(super) fn standard_constraints(domain: &Domain) -> impl Iterator<Item = Row> {
+    domain.checks.iter().map(|check| {
+        row! {
+            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*check.name,
+            domain_catalog: DATABASE, domain_schema: "public", domain_name: &*domain.name, is_deferrable: "NO",
+            initially_deferred: "NO",
+        }
+    })
+}
