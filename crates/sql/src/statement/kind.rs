@@ -165,14 +165,7 @@ impl<'s> Kind<'s> {
             Statement::Drop(drop) => Kind::task(dropped(drop.kind), T::Drop(drop)),
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Grant(grant) => Kind::task(if grant.revoke { "REVOKE" } else { "GRANT" }, T::Grant(grant)),
-            Statement::GrantRole(grant) => {
-                let tag = match (grant.group, grant.revoke) {
-                    (true, _) => "ALTER ROLE",
-                    (false, true) => "REVOKE ROLE",
-                    (false, false) => "GRANT ROLE",
-                };
-                Kind::task(tag, T::GrantRole(grant))
-            }
+            Statement::GrantRole(grant) => Kind::task(granted(grant.group, grant.revoke), T::GrantRole(grant)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Lock(lock) => Kind::session("LOCK TABLE", C::Lock(lock)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),
@@ -300,6 +293,15 @@ fn dropped(kind: ObjectKind) -> &'static str {
         ObjectKind::Type => "DROP TYPE",
         ObjectKind::Domain => "DROP DOMAIN",
         ObjectKind::Role => "DROP ROLE",
+    }
+}
+
+/// Of a role, to another or by ALTER GROUP.
+fn granted(group: bool, revoke: bool) -> &'static str {
+    match (group, revoke) {
+        (true, _) => "ALTER ROLE",
+        (false, true) => "REVOKE ROLE",
+        (false, false) => "GRANT ROLE",
     }
 }
 
