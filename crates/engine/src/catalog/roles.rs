@@ -75,18 +75,20 @@ pub(crate) fn table() -> &'static Arc<Table> {
     &TABLE
 }
 
+/// (Without attributes it is as before there were any: `system::may_lack_columns`.)
 pub(crate) fn role_row(role: &Role) -> Vec<Datum> {
-    vec![
+    let mut row = vec![
         Datum::Int8(role.oid.into()),
         Datum::text(role.name.as_str()),
         Datum::Bool(role.login),
         Datum::Bool(role.superuser),
         role.verifier.as_deref().map_or(Datum::Null, Datum::text),
-        match role.attributes() {
-            0 => Datum::Null,
-            bits => Datum::Int4(bits),
-        },
-    ]
+    ];
+    match role.attributes() {
+        0 => {}
+        bits => row.push(Datum::Int4(bits)),
+    }
+    row
 }
 
 pub(crate) fn read_role(row: &[Datum]) -> Result<Role> {

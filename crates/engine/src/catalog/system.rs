@@ -143,9 +143,15 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
     row
 }
 
-/// Rows of columns without a domain and without digits are written as before there were any: older programs read them.
+/// Rows of columns without a domain and without digits, and of roles without attributes, are written as before there
+/// were any: older programs read them.
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
-    table.oid == COLUMNS && row.len() == table.columns.len() - 2
+    let lacks = match table.oid {
+        COLUMNS => 2,
+        super::roles::ROLES => 1,
+        _ => return false,
+    };
+    row.len() == table.columns.len() - lacks
 }
 
 pub(crate) fn index_row(i: &Index) -> Vec<Datum> {

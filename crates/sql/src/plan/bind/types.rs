@@ -32,13 +32,14 @@ use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, TypeName};
 /// A constant of a time is read at once, in the zone and the style of when the statement was parsed.
 fn constant_time(text: &str, of: DataType) -> datafusion::common::Result<Option<Expr>> {
     use DataType::{Date, Interval, Time, Timestamp, Timestamptz};
-    let read = || Ok(Expr::Literal(convert_scalar(&ScalarValue::Utf8(Some(text.to_owned())), of)?, None));
-    match of.item().unwrap_or(of) {
+    // Of any type: what is wrong with it is told here.
+    let read = Expr::Literal(convert_scalar(&ScalarValue::Utf8(Some(text.to_owned())), of)?, None);
+    Ok(match of.item().unwrap_or(of) {
         // Constants of the two compare as equal, casts do not.
-        Timestamp | Timestamptz => Ok(Some(Expr::Cast(Cast::new_from_field(Box::new(read()?), cast_field(of))))),
-        Date | Time | Interval => read().map(Some),
-        _ => Ok(None),
-    }
+        Timestamp | Timestamptz => Some(Expr::Cast(Cast::new_from_field(Box::new(read), cast_field(of)))),
+        Date | Time | Interval => Some(read),
+        _ => None,
+    })
 }
 
 impl Binder<'_> {
