@@ -48,7 +48,7 @@ pub(crate) fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) ->
     let WindowFrame { units, start_bound, end_bound, .. } = &call.params.window_frame;
     let ordered = call.params.order_by.first().and_then(|by| by.expr.get_type(schema).ok());
     if *units == WindowFrameUnits::Range
-        && let Some(of) = ordered.filter(|of| adds_nothing(of))
+        && let Some(of) = ordered.filter(adds_nothing)
     {
         let bound = |bound: &WindowFrameBound| match bound {
             WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
