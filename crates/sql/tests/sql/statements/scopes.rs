@@ -1,5 +1,6 @@
 //! Which column a name means, and what belongs to which query.
 use crate::common::{Client, database};
+use terrace_engine::Datum;
 
 async fn tables() -> Client {
     let mut c = Client::new(&database().await);
@@ -243,6 +244,19 @@ async fn n52_types_of_intersect_and_except() {
     c.ok("CREATE TABLE n (k int)", "CREATE TABLE").await;
     c.ok("INSERT INTO n VALUES (16777217), (16777216)", "INSERT 0 2").await;
     c.rows("SELECT k FROM n INTERSECT SELECT k::real FROM n", &["16777216.0"]).await;
+}
+
+/// A condition that may fail beside a constant of a type that is told apart from its values: the guard of the one has
+/// nothing noted of the other (XX000 before).
+#[tokio::test]
+async fn a_guard_stands_beside_a_null_varchar() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE k (id int NOT NULL, m time NOT NULL)", "CREATE TABLE").await;
+    c.ok("INSERT INTO k VALUES (1, '10:00')", "INSERT 0 1").await;
+    let sql = "SELECT (t.m NOT IN (SELECT $1::time AS c)), (SELECT NULL::varchar FROM k u WHERE u.id = 7) FROM k t";
+    let statement = c.session.prepare(sql, &[]).await.unwrap();
+    let rows = c.rows_of(&statement, vec![Datum::Time(1)]).await.unwrap();
+    assert_eq!(rows, ["true|NULL"]);
 }
 
 /// What is joined by floats within a subquery of ON or VALUES (N57: XX000 "Invalid join key").
