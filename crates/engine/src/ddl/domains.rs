@@ -1,8 +1,8 @@
 //! Domains are made, altered and dropped, inside a transaction and under the lock of definitions.
+use super::enums::refuse_taken;
 use super::system_table;
 use crate::catalog::domains::{DOMAINS, Domain, row};
-use crate::catalog::temporary::RelationName;
-use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
+use crate::catalog::{ColumnDef, system, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
 use crate::types::Datum;
@@ -81,14 +81,5 @@ impl Txn {
         self.delete_access(oid).await?;
         self.set_catalog(Arc::new(catalog.without_domain(name).with_access_to(oid, None)));
         Ok(())
-    }
-}
-
-fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
-    let named = RelationName::permanent(name);
-    let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();
-    match catalog.enum_type(name).is_some() || catalog.domain(name).is_some() || relation {
-        true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
-        false => Ok(()),
     }
 }

@@ -100,7 +100,8 @@ fn users(catalog: &Catalog, of: EnumType) -> Vec<String> {
     of_table.chain(of_view.map(|view| format!("view {}", view.name))).collect()
 }
 
-fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
+/// 42710 where a type, or a relation, has the name.
+pub(super) fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
     // A relation stands for a type of its rows; an index does not.
     let named = RelationName::permanent(name);
     let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();

@@ -11,7 +11,7 @@ use crate::parse::types::of_column;
 use crate::plan::bind::over::{Over, Rows, Wanted};
 use crate::statement::checks::checking_over;
 use crate::statement::ddl::{check_name, choose_name};
-use crate::statement::enums::{new_name, refuse_named, undefined_type};
+use crate::statement::enums::{new_name, own_name, refuse_named, undefined_type};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::zoned::Kept;
@@ -262,11 +262,7 @@ impl Run<'_> {
     async fn found_domain(&self, name: &Name) -> Result<(Arc<Domain>, Arc<Catalog>)> {
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
-        let own = match parse::relation(name) {
-            Ok(own) => own.name,
-            Err(error) if error.state.0 == "42501" => return Err(undefined_type(name)),
-            Err(error) => return Err(error),
-        };
+        let own = own_name(name)?;
         if let Some(domain) = catalog.domain(&own) {
             self.info.actor(&catalog).require_owner(&catalog, ObjectId(domain.oid), ("type", &own))?;
             return Ok((domain.clone(), catalog));

@@ -147,11 +147,7 @@ impl Run<'_> {
     async fn found(&self, name: &Name) -> Result<(String, EnumType, Arc<Catalog>)> {
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
-        let own = match parse::relation(name) {
-            Ok(own) => own.name,
-            Err(error) if error.state.0 == "42501" => return Err(undefined_type(name)),
-            Err(error) => return Err(error),
-        };
+        let own = own_name(name)?;
         if let Some(of) = catalog.enum_type(&own) {
             let object = ObjectId(of.def().oid);
             self.info.actor(&catalog).require_owner(&catalog, object, ("type", &own))?;
@@ -162,6 +158,15 @@ impl Run<'_> {
             return Err(error);
         }
         Err(undefined_type(name))
+    }
+}
+
+/// The name that a type of the user's would have. 42704 where its schema has none.
+pub(super) fn own_name(name: &Name) -> Result<String> {
+    match parse::relation(name) {
+        Ok(own) => Ok(own.name),
+        Err(error) if error.state.0 == "42501" => Err(undefined_type(name)),
+        Err(error) => Err(error),
     }
 }
 

@@ -37,7 +37,7 @@ const BY_SETTINGS: [&str; 16] = [
 /// Functions of moments that go by the session's zone, and of plain timestamps that do not.
 const BY_ZONE: [&str; 6] = ["date_part", "date_trunc", "extract", "move_days", "move_time", "Later"];
 /// What answers a constant as it is planned.
-const OF_TYPES: [&str; 5] = ["age", "enum_cmp", "enum_first", "enum_last", "enum_range"];
+const OF_TYPES: [&str; 4] = ["age", "enum_first", "enum_last", "enum_range"];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
