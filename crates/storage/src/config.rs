@@ -226,6 +226,8 @@ pub enum Safeguard {
     VoidAtHome,
     /// What the inventory says of frames holds for changes below the redo LSN (flash/inventory.rs, invariant 1).
     ListedLsn,
+    /// An entry of a base counts only with what the log says (flash/partition/inventory.rs, invariant 1).
+    BaseEntries,
     /// The inventory of another life of the database does not count (flash/attach.rs, invariant 1).
     Lives,
     /// The log is noted before frames are read (flash/attach.rs, invariant 2).
@@ -308,6 +310,12 @@ impl Default for FlashConfig {
 }
 
 impl FlashConfig {
+    /// Whether a restart may begin with a page's older version (`flash::partition::inventory`, invariant 1). Policies
+    /// that keep a page's frame use it again at once.
+    pub(crate) fn keeps_bases(&self) -> bool {
+        self.restart == Restart::Instant && !self.write.flow().keeps
+    }
+
     /// What is wrong with these settings, whatever the device: the one place where they are checked.
     pub fn check(&self) -> Result<(), String> {
         for (key, part) in [("dirty_fraction", self.dirty_fraction), ("fill_threshold", self.fill_threshold)] {

@@ -646,13 +646,12 @@ impl Drop for Inner {
 }
 
 /// Redoes what nobody has asked for yet, and reads what the tier has not shown to be good.
-async fn finish_redo(store: Weak<Inner>, _at_work: AtWork) {
+async fn finish_redo(store: Weak<Inner>, at_work: AtWork) {
     let Some(inner) = store.upgrade() else { return };
     let (env, pool) = (inner.env.clone(), inner.pool.clone());
     let (flash, on_demand) = (inner.flash.clone(), inner.on_demand.clone());
     drop(inner);
     let stop = || store.upgrade().is_none_or(|inner| inner.is_closing() || inner.failure().is_some());
-    flash.verify_found(stop).await;
     let (pages, began) = (on_demand.left(), env.now());
     let pressed = || store.upgrade().is_some_and(|inner| inner.log_debt() > inner.config.redo_bound / 2);
     let ended = on_demand.finish(&pool, &env, stop, pressed).await;
@@ -664,7 +663,8 @@ async fn finish_redo(store: Weak<Inner>, _at_work: AtWork) {
         (Err(e), Some(inner)) if !inner.is_closing() => inner.fail(e),
         _ => {}
     }
-    on_demand.wake();
+    drop(at_work); // Who closes the store need not wait for what follows.
+    flash.verify_found(stop, pressed).await;
 }
 
 /// The life of a database with a flash tier that a restart is to find; else 0.

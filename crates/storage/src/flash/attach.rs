@@ -36,7 +36,7 @@
 
 use super::inventory::superblocks;
 use super::lacking::{BatchSpan, Lacking};
-use super::layout::{self, ENTRIES, Inventory, SECTORS, Stamp};
+use super::layout::{self, ENTRIES, Entry, Inventory, SECTORS, Stamp};
 use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
@@ -50,10 +50,14 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
 use futures::StreamExt;
+use futures::future::join_all;
+use std::time::Duration;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 
 /// Requests at a time.
 const IN_FLIGHT: usize = 32;
+/// How often as long as frames took to be verified nothing more is.
+const RESTS: u32 = 7;
 
 /// What an opening found in the tier, in frames.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -310,9 +314,10 @@ impl FlashHome {
         let first = sector.index as usize * ENTRIES;
         let mut found = 0;
         for (i, entry) in sector.frames.iter().enumerate() {
-            let Some((page, lsn)) = entry.filter(|(_, lsn)| *lsn <= bound) else { continue };
-            let ours = page.space == DATA && self.partition_of(page) == sector.part;
-            found += u64::from(ours && partition.find_again((first + i) as u32, page, lsn));
+            let Some(entry) = entry.filter(|entry| entry.lsn <= bound) else { continue };
+            let entry = Entry { base: entry.base && self.safeguards.has(Safeguard::BaseEntries), ..entry };
+            let ours = entry.page.space == DATA && self.partition_of(entry.page) == sector.part;
+            found += u64::from(ours && partition.find_again((first + i) as u32, entry));
         }
         self.count_restored(|r| r.listed += found);
     }
@@ -402,8 +407,9 @@ impl FlashHome {
     }
 
     /// Reads the dirty frames that this opening has found and nobody has read yet, in the device's order (invariant 5).
-    /// The cleaner brings home the pages of those that are bad.
-    pub(crate) async fn verify_found(&self, stop: impl Fn() -> bool) {
+    /// The cleaner brings home the pages of those that are bad. Statements need the device meanwhile, so it rests most
+    /// of the time; not so where it is `pressed`, because the log has little room.
+    pub(crate) async fn verify_found(&self, stop: impl Fn() -> bool, pressed: impl Fn() -> bool) {
         if self.hardens() {
             return; // Records that name them were hard when their frames were (`hardened`, invariants 3 and 4).
         }
@@ -413,15 +419,22 @@ impl FlashHome {
             unread.extend(dirty.into_iter().map(|(frame, page)| (FrameId { part, frame }, page)));
         }
         unread.sort_unstable_by_key(|(at, _)| self.number(*at));
-        let stop = &stop;
-        futures::stream::iter(unread)
-            .for_each_concurrent(IN_FLIGHT, |(at, page)| async move {
-                if self.is_on() && !stop() && !self.verify(at, page).await {
-                    self.urgent.lock().push(at);
-                    self.wake_cleaner.notify_one();
-                }
-            })
-            .await;
+        for some in unread.chunks(IN_FLIGHT) {
+            if !self.is_on() || stop() {
+                return;
+            }
+            let began = self.env.now();
+            let bad =
+                join_all(some.iter().map(|&(at, page)| async move { (!self.verify(at, page).await).then_some(at) }));
+            let bad: Vec<FrameId> = bad.await.into_iter().flatten().collect();
+            if !bad.is_empty() {
+                self.urgent.lock().extend(bad);
+                self.wake_cleaner.notify_one();
+            }
+            if !pressed() {
+                self.env.sleep(Duration::from_nanos(self.env.now().0.saturating_sub(began.0)) * RESTS).await;
+            }
+        }
     }
 
     /// Frames, and nothing in them.
@@ -431,6 +444,7 @@ impl FlashHome {
             let mut partition = partition.lock();
             partition.set_order(config.replacement);
             partition.set_turns(config.write.flow().rotates);
+            partition.keep_bases(config.keeps_bases());
             partition.grow(shape.each);
         }
         let mut running = self.running.write();

@@ -8,6 +8,7 @@
 //! 1. A sector of *inventory* says: in this life of the database, no change of these pages below `since` is newer than
 //!    these versions; the frames may hold them. That is about the database's history, and stays true whatever becomes
 //!    of the device. So sectors may be written, torn, lost and found in any order, and an old one is not a false one.
+//!    Of a *base* it says less: the frame may hold this version, and a newer one of the page came after it.
 //! 2. A frame proves what it holds by itself: id, LSN and checksum of the page.
 //! 3. The format is the tier's own. A tier of another version holds nothing for this program, and no database is
 //!    refused for it.
@@ -29,6 +30,8 @@ const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATIR");
 const STAMP_MAGIC: u64 = u64::from_le_bytes(*b"TERRASTP");
 /// Lives before the present one whose inventory counts: as many as one write of 512 bytes holds.
 pub(super) const ANCESTORS: usize = 28;
+/// The entry is of a base. (No tablespace has this bit: who does not know it finds a page that no tier has.)
+const BASE: u64 = 1 << 47;
 const SUPER_COVERED: usize = size_of::<SuperFront>() + ANCESTORS * size_of::<LifeBytes>();
 
 layout! {
@@ -59,7 +62,7 @@ layout! {
 }
 
 layout! {
-    /// What a frame may hold; page 0: nothing.
+    /// What a frame may hold; page 0: nothing. `BASE` may be added to the page.
     struct EntryBytes: 16 {
         0 page: U64,
         8 lsn: U64,
@@ -108,6 +111,22 @@ pub(super) fn end(frames: u64, sectors: u64, page_size: usize) -> u64 {
     frames.max(sector_at(sectors.saturating_sub(1), page_size) + SECTOR as u64)
 }
 
+/// What the inventory says of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) page: PageId,
+    pub(super) lsn: Lsn,
+    /// Invariant 1.
+    pub(super) base: bool,
+}
+
+impl Entry {
+    /// It is no base.
+    pub(super) fn of(page: PageId, lsn: Lsn) -> Entry {
+        Entry { page, lsn, base: false }
+    }
+}
+
 /// A sector of inventory: frames `index * ENTRIES..` of partition `part` of `parts`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Inventory {
@@ -120,7 +139,7 @@ pub(super) struct Inventory {
     /// Invariant 4; 0: none.
     pub(super) series: u32,
     /// One for each frame, up to the last that holds something.
-    pub(super) frames: Vec<Option<(PageId, Lsn)>>,
+    pub(super) frames: Vec<Option<Entry>>,
 }
 
 impl Inventory {
@@ -128,8 +147,9 @@ impl Inventory {
         let mut out = IoBuf::zeroed(SECTOR);
         let bytes = out[size_of::<InventoryFront>()..].chunks_exact_mut(size_of::<EntryBytes>());
         for (entry, bytes) in self.frames.iter().zip(bytes) {
-            let Some((page, lsn)) = entry else { continue };
-            bytes.copy_from_slice(EntryBytes { page: page.to_u64().into(), lsn: lsn.0.into() }.as_bytes());
+            let Some(Entry { page, lsn, base }) = entry else { continue };
+            let page = page.to_u64() | if *base { BASE } else { 0 };
+            bytes.copy_from_slice(EntryBytes { page: page.into(), lsn: lsn.0.into() }.as_bytes());
         }
         *front_mut(&mut out) = InventoryFront {
             head: Head::default(),
@@ -152,7 +172,10 @@ impl Inventory {
         }
         let found: &InventoryFront = front(sector);
         let entries = <[EntryBytes]>::ref_from_bytes(&sector[size_of::<InventoryFront>()..]).ok()?;
-        let entry = |e: &EntryBytes| (e.page != 0).then(|| (PageId::from_u64(e.page.get()), Lsn(e.lsn.get())));
+        let entry = |e: &EntryBytes| {
+            let (page, base) = (PageId::from_u64(e.page.get() & !BASE), e.page.get() & BASE != 0);
+            (e.page != 0).then_some(Entry { page, lsn: Lsn(e.lsn.get()), base })
+        };
         (found.database == database).then(|| Inventory {
             life: found.life.get(),
             since: Lsn(found.since.get()),

@@ -31,6 +31,7 @@
 //!    millisecond (the thesis's group-writing optimization).
 
 use super::inventory::Keeping;
+use super::layout::Entry;
 use super::partition::Partition;
 use super::tune::Shape;
 use super::{FlashHome, FrameId};
@@ -267,7 +268,7 @@ impl FlashHome {
                 let Some((page, lsn)) = held else { continue };
                 partition.name_frame(frame as u32);
                 let ours = page.space == DATA && self.partition_of(page) == part as u32;
-                listed += u64::from(ours && partition.find_again(frame as u32, page, lsn));
+                listed += u64::from(ours && partition.find_again(frame as u32, Entry::of(page, lsn)));
             }
         }
         self.count_restored(|r| r.listed += listed);

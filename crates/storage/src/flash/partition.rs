@@ -43,8 +43,12 @@ pub(super) struct Partition {
     records: Vec<Record>,
     /// Heads of the hash chains.
     buckets: Vec<u32>,
-    /// Free frames below `limit`; empty where they are given out in turn.
+    /// Free frames below `limit`, the first and the last of the list; empty where they are given out in turn.
     free: u32,
+    free_last: u32,
+    /// Free frames are bases as long as possible (`inventory`, invariant 1): the one that was freed first is used first.
+    /// Else the one that was freed last.
+    keeps_bases: bool,
     /// Heap by recLSN.
     dirty: Vec<u32>,
     /// Where in `dirty` to look next for a cold frame.
@@ -111,6 +115,8 @@ impl Partition {
             records: Vec::new(),
             buckets: vec![NONE],
             free: NONE,
+            free_last: NONE,
+            keeps_bases: false,
             dirty: Vec::new(),
             hand: 0,
             order: FlashOrder::Fifo.make(0),
@@ -211,6 +217,9 @@ impl Partition {
         let frame = self.free;
         assert!(frame < self.limit, "frame {frame} is going");
         self.free = self.record(frame).next;
+        if self.free == NONE {
+            self.free_last = NONE;
+        }
         Ok((frame, evicted))
     }
 
@@ -279,12 +288,26 @@ impl Partition {
         let idle = record.readers() == 0
             && matches!(record.state(), FrameState::Clean | FrameState::Dirty | FrameState::Invalid);
         if record.is_void() && idle {
-            *self.at(frame) = Record::FREE;
+            *self.at(frame) = if self.keeps_bases { self.record(frame).free_base() } else { Record::FREE };
             if frame < self.limit && self.turn.is_none() {
-                self.at(frame).next = self.free;
-                self.free = frame;
+                self.list_as_free(frame);
             }
             self.totals.used.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn list_as_free(&mut self, frame: u32) {
+        match (self.keeps_bases, self.free_last) {
+            (true, last) if last != NONE => {
+                self.at(frame).next = NONE;
+                self.at(last).next = frame;
+                self.free_last = frame;
+            }
+            (_, last) => {
+                self.at(frame).next = self.free;
+                self.free = frame;
+                self.free_last = if last == NONE { frame } else { last };
+            }
         }
     }
 
@@ -294,6 +317,7 @@ impl Partition {
         if self.record(frame).is_void() {
             self.at(frame).set_state(FrameState::Clean);
             self.release(frame);
+            self.at(frame).forget_base();
             return false;
         }
         self.at(frame).set_state(FrameState::Writing);
@@ -306,6 +330,9 @@ impl Partition {
         self.at(frame).set_state(FrameState::Clean);
         if self.record(frame).is_void() {
             self.release(frame);
+            if how == Written::Failed {
+                self.at(frame).forget_base();
+            }
             return false;
         }
         let (page, dirty) = (self.record(frame).page().to_u64(), self.record(frame).at != NONE);
@@ -319,6 +346,7 @@ impl Partition {
                 assert!(!dirty, "a clean page has no recLSN, and a dirty one is taken out, not dropped");
                 if how == Written::Failed || frame >= self.limit {
                     self.drop_frame(frame);
+                    self.at(frame).forget_base();
                     return false;
                 }
             }
@@ -416,8 +444,10 @@ impl Partition {
             assert_eq!(self.record(frame).state(), FrameState::Free);
             assert!(frame < self.limit && self.turn.is_none());
             listed += 1;
+            assert_eq!(self.record(frame).next == NONE, self.free_last == frame);
             frame = self.record(frame).next;
         }
+        assert_eq!(self.free == NONE, self.free_last == NONE);
         let free = self.records[..self.limit as usize].iter().filter(|r| r.state() == FrameState::Free).count();
         assert_eq!(listed, if self.turn.is_none() { free } else { 0 });
         let mut clean = 0;

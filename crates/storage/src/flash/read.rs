@@ -110,6 +110,11 @@ impl FlashHome {
         fetched
     }
 
+    /// Whether the page has a frame.
+    pub(crate) fn holds(&self, page: PageId) -> bool {
+        page.space == DATA && self.part(page).lock().find(page).is_some()
+    }
+
     /// The page's frame, if the page is read from there.
     fn look(&self, page: PageId, access: Access) -> Option<Held<'_>> {
         let (part, class) = (self.partition_of(page), class_of(access));

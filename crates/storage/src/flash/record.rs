@@ -9,6 +9,9 @@
 //!        `------------------------------------------------    LAZYCLEANING --'
 //! ```
 //!
+//! A FREE frame may be a *base*: it still holds a version of a page that has a newer one (`partition::inventory`,
+//! invariant 1).
+//!
 //! INVALID (CLEAN or DIRTY -> INVALID -> FREE): the page changed in memory, and the write policy keeps its frame for it
 //! (thesis, section 3.5, iii). Nobody reads it.
 //!
@@ -61,13 +64,14 @@ pub(super) struct Record {
     lsn_high: u8,
     rec_high: u8,
     space: u8,
-    /// FrameState, `VOID`, `UNREAD`, readers.
+    /// FrameState, `VOID`, `UNREAD` (of a free frame: `BASE`), readers.
     bits: u8,
 }
 
 const STATE: u8 = 0b0111;
 const VOID: u8 = 0b1000;
 const UNREAD: u8 = 0b1_0000;
+const BASE: u8 = UNREAD;
 const READER: u8 = 0b10_0000;
 
 /// An LSN's 56 bits in three parts.
@@ -100,6 +104,31 @@ impl Record {
         let space = u8::try_from(page.space.0).expect("tablespaces that the tier caches have small numbers");
         *self = Record { no: page.no, space, bits: FrameState::Ready as u8, ..Record::FREE };
         (self.lsn_low, self.lsn_mid, self.lsn_high) = split(lsn);
+    }
+
+    /// Nobody's any more. What it holds is a base from now on.
+    pub(super) fn free_base(&self) -> Record {
+        Record {
+            next: NONE,
+            at: NONE,
+            rec_low: 0,
+            rec_mid: 0,
+            rec_high: 0,
+            bits: FrameState::Free as u8 | BASE,
+            ..*self
+        }
+    }
+
+    /// The older version of a page that the frame still holds, where the page has a newer one.
+    pub(super) fn base(&self) -> Option<(PageId, Lsn)> {
+        (self.state() == FrameState::Free && self.bits & BASE != 0).then(|| (self.page(), self.lsn()))
+    }
+
+    /// A free frame holds something else.
+    pub(super) fn forget_base(&mut self) {
+        if self.state() == FrameState::Free {
+            self.bits &= !BASE;
+        }
     }
 
     pub(super) fn page(&self) -> PageId {

@@ -214,6 +214,7 @@ impl FlashHome {
         assert_eq!(self.totals.used.load(Ordering::Acquire), 0, "a tier that is switched on is empty");
         self.parts.store(shape.parts, Ordering::Release); // Invariant 4.
         let (order, turns) = (config.replacement, config.write.flow().rotates);
+        let bases = config.keeps_bases();
         {
             let mut running = self.running.write();
             let gate = gate(&config, shape.frames(), self.bounds);
@@ -223,6 +224,7 @@ impl FlashHome {
             let mut partition = partition.lock();
             partition.set_order(order);
             partition.set_turns(turns);
+            partition.keep_bases(bases);
             partition.grow(shape.each);
         }
         self.failures.store(0, Ordering::Relaxed);
@@ -280,7 +282,7 @@ impl FlashHome {
             device.allocate(0, self.bytes(shape)).await?;
         }
         let (flow, reordered) = (config.write.flow(), config.replacement != order);
-        let (size, replacement) = (config.size, config.replacement);
+        let (size, replacement, bases) = (config.size, config.replacement, config.keeps_bases());
         {
             let mut running = self.running.write();
             running.gate = gate(&config, shape.frames().min(before), self.bounds);
@@ -292,6 +294,7 @@ impl FlashHome {
                 partition.set_order(replacement);
             }
             partition.set_turns(flow.rotates);
+            partition.keep_bases(bases);
             let dropped = if flow.keeps { Vec::new() } else { partition.drop_kept() };
             self.counters.invalidated.fetch_add(dropped.len() as u64, Ordering::Relaxed);
             if shape.frames() > before {

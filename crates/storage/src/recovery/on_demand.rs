@@ -405,7 +405,7 @@ impl OnDemand {
         };
         pages.sort_unstable_by_key(|(page, _)| *page);
         let mut failed = None;
-        for sweep in Sweeps::new(&pages, pool) {
+        for sweep in Sweeps::new(&pages, pool, &self.below) {
             if stop() {
                 break;
             }

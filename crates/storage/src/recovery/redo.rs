@@ -250,7 +250,7 @@ impl Redo<'_> {
     /// Brings the pages up to date, in sweeps: the next one is read while one is written.
     async fn visit(&mut self, pages: Vec<(PageId, Changes)>) -> Result<()> {
         let (pool, stay) = (self.tools.pool, self.pages_stay());
-        let mut sweeps = Sweeps::new(&pages, pool);
+        let mut sweeps = Sweeps::new(&pages, pool, self.tools.tier);
         let mut next = sweeps.next();
         if let Some(first) = &next {
             first.read(pool, IN_FLIGHT).await;

@@ -12,7 +12,8 @@ use std::borrow::Borrow;
 const RUN_BYTES: usize = 2 << 20;
 const SWEEP_BYTES: usize = 16 << 20;
 /// Bytes between two pages that are read, or written, along rather than asked for apart: a slow disk moves
-/// more than that in the time of a request, a fast one about as much.
+/// more than that in the time of a request, a fast one about as much. Pages that the tier holds begin no run and make
+/// none longer: each is a request of its own.
 const GAP_BYTES: usize = 128 << 10;
 const WRITE_GAP_BYTES: usize = 64 << 10;
 
@@ -26,6 +27,7 @@ pub(super) struct Sweep<'a, C> {
 /// Cuts pages, in order of address, into sweeps that a quarter of the pool holds.
 pub(super) struct Sweeps<'a, C> {
     rest: &'a [(PageId, C)],
+    tier: &'a FlashHome,
     /// Pages read in a sweep, in a run, and along between two pages, at most.
     room: usize,
     run: usize,
@@ -34,10 +36,11 @@ pub(super) struct Sweeps<'a, C> {
 }
 
 impl<'a, C> Sweeps<'a, C> {
-    pub(super) fn new(pages: &'a [(PageId, C)], pool: &Pool) -> Sweeps<'a, C> {
+    pub(super) fn new(pages: &'a [(PageId, C)], pool: &Pool, tier: &'a FlashHome) -> Sweeps<'a, C> {
         let page_size = pool.page_size();
         let room = (pool.frames() / 4).clamp(1, SWEEP_BYTES / page_size);
-        Sweeps { rest: pages, room, run: (RUN_BYTES / page_size).min(room), gap: GAP_BYTES / page_size, page_size }
+        let (run, gap) = ((RUN_BYTES / page_size).min(room), GAP_BYTES / page_size);
+        Sweeps { rest: pages, tier, room, run, gap, page_size }
     }
 }
 
@@ -47,10 +50,13 @@ impl<'a, C: Borrow<Changes>> Iterator for Sweeps<'a, C> {
     fn next(&mut self) -> Option<Sweep<'a, C>> {
         let mut runs: Vec<(PageId, u32)> = Vec::new();
         let (mut count, mut held) = (0, 0);
+        let mut last = None; // The last run of the disk.
         for (page, changes) in self.rest {
             let mut more = 1;
             if !changes.borrow().starts_afresh() {
-                let run = runs.last_mut().filter(|(first, _)| first.space == page.space);
+                let in_tier = self.tier.holds(*page);
+                let run = last.filter(|_| !in_tier).map(|at: usize| &mut runs[at]);
+                let run = run.filter(|(first, _)| first.space == page.space);
                 let longer = run.map(|run| ((page.no - run.0.no) as usize + 1, run));
                 match longer {
                     Some((length, run)) if length <= self.run && length - run.1 as usize <= self.gap + 1 => {
@@ -59,7 +65,10 @@ impl<'a, C: Borrow<Changes>> Iterator for Sweeps<'a, C> {
                             run.1 = length as u32;
                         }
                     }
-                    _ if held < self.room => runs.push((*page, 1)),
+                    _ if held < self.room => {
+                        last = if in_tier { last } else { Some(runs.len()) };
+                        runs.push((*page, 1));
+                    }
                     _ => {}
                 }
             }

@@ -25,7 +25,8 @@ fn nothing_overlaps() {
 #[test]
 fn an_inventory_comes_back_and_damage_is_noticed() {
     let mut frames = vec![None; ENTRIES];
-    (frames[0], frames[251]) = (Some((page(7), Lsn(1 << 40))), Some((page(u32::MAX), Lsn(9))));
+    (frames[0], frames[251]) = (Some(Entry::of(page(7), Lsn(1 << 40))), Some(Entry::of(page(u32::MAX), Lsn(9))));
+    frames[9] = Some(Entry { base: true, ..Entry::of(page(u32::MAX), Lsn(8)) });
     let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, frames };
     let sector = inventory.encode(DATABASE);
     assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory));

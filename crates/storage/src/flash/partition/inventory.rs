@@ -6,11 +6,13 @@
 //!
 //! Invariants:
 //! 1. A frame of an older version is kept as a *base* if the log goes on from exactly that version: recovery has the
-//!    page's later changes. The tier itself then knows the page as it was before them.
+//!    page's later changes. The tier itself then knows the page as it was before them. So an entry may name what a free
+//!    frame still holds of a page that has changed in memory since. Such an entry counts only if the log shows that it
+//!    is a base, or that nothing changed the page after all (what did was lost with the log's end).
 
 use super::Partition;
 use crate::flash::FrameId;
-use crate::flash::layout::ENTRIES;
+use crate::flash::layout::{ENTRIES, Entry};
 use crate::flash::logged::{GROUP, Record as Logged};
 use crate::flash::record::{FrameState, Record};
 use crate::sync::atomic::Ordering;
@@ -34,7 +36,7 @@ pub(super) struct Sector {
 
 /// A sector as it is to be written.
 pub(in crate::flash) struct Listed {
-    pub(in crate::flash) frames: Vec<Option<(PageId, Lsn)>>,
+    pub(in crate::flash) frames: Vec<Option<Entry>>,
     /// A frame that the device names is void: the write must not be lost.
     pub(in crate::flash) voided: bool,
 }
@@ -82,6 +84,8 @@ pub(in crate::flash) struct Lacks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
     Nothing,
+    /// Nothing, and that is not enough (invariant 1).
+    OnlyBase,
     /// Its version was met.
     Met,
     /// The page goes on from its version (invariant 1).
@@ -133,7 +137,12 @@ impl Partition {
         self.sectors[index] = self.sectors[index].written(since);
         let first = index * ENTRIES;
         let frames = &self.records[first..(first + ENTRIES).min(self.records.len())];
-        let frames: Vec<Option<(PageId, Lsn)>> = frames.iter().map(Record::holds).collect();
+        let bases = self.keeps_bases && !hard;
+        let entry = |record: &Record| {
+            let base = || record.base().filter(|_| bases).map(|(page, lsn)| Entry { page, lsn, base: true });
+            record.holds().map(|(page, lsn)| Entry::of(page, lsn)).or_else(base)
+        };
+        let frames: Vec<Option<Entry>> = frames.iter().map(entry).collect();
         if hard {
             self.name(index, &frames);
         }
@@ -141,7 +150,7 @@ impl Partition {
     }
 
     /// The device names these frames of a sector.
-    fn name(&mut self, index: usize, frames: &[Option<(PageId, Lsn)>]) {
+    fn name(&mut self, index: usize, frames: &[Option<Entry>]) {
         let named = frames.iter().enumerate().filter(|(_, frame)| frame.is_some());
         named.for_each(|(at, _)| self.sectors[index].name(at));
     }
@@ -204,7 +213,7 @@ impl Partition {
     }
 
     /// The sector lies on the device with these entries, and holds for this much.
-    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn, frames: &[Option<(PageId, Lsn)>]) {
+    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn, frames: &[Option<Entry>]) {
         self.sectors[index] = self.sectors[index].written(since);
         self.name(index, frames);
     }
@@ -231,12 +240,13 @@ impl Partition {
     }
 
     /// A frame may hold this version of the page. Of two that do the newer counts; whether this one does.
-    pub(in crate::flash) fn find_again(&mut self, frame: u32, page: PageId, lsn: Lsn) -> bool {
+    pub(in crate::flash) fn find_again(&mut self, frame: u32, Entry { page, lsn, base }: Entry) -> bool {
         if frame >= self.frames() || self.record(frame).state() != FrameState::Free {
             return false;
         }
         if let Some(other) = self.find(page) {
-            if self.record(other).lsn() >= lsn {
+            let rank = |lsn: Lsn, base: bool| (lsn, !base);
+            if rank(self.record(other).lsn(), self.said[other as usize] == Said::OnlyBase) >= rank(lsn, base) {
                 return false;
             }
             self.unfound(other);
@@ -244,7 +254,7 @@ impl Partition {
         if self.said.is_empty() {
             self.said = vec![Said::Nothing; self.records.len()];
         }
-        self.said[frame as usize] = Said::Nothing;
+        self.said[frame as usize] = if base { Said::OnlyBase } else { Said::Nothing };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
         self.at(frame).allocate(page, lsn);
         self.index(frame);
@@ -266,7 +276,8 @@ impl Partition {
         let frame = self.find(page)?;
         let (lsn, said) = (self.record(frame).lsn(), self.said[frame as usize]);
         if batch.end > lsn {
-            let goes_on = batch.redo.flatten().is_some_and(|before| before == lsn || said != Said::Nothing);
+            let met = matches!(said, Said::Met | Said::Base);
+            let goes_on = batch.redo.flatten().is_some_and(|before| before == lsn || met);
             if !goes_on {
                 let begins_afresh = batch.redo == Some(None);
                 let missed = self.record(frame).at != super::NONE && !begins_afresh;
@@ -300,7 +311,7 @@ impl Partition {
         let record = self.record(frame);
         let (lsn, before) = (record.lsn(), (record.at != super::NONE).then(|| record.rec()));
         let (begins, since) = (since, before.map_or(since, |before| before.min(since)));
-        let goes_on = self.said[frame as usize] != Said::Nothing || is_known(lsn);
+        let goes_on = matches!(self.said[frame as usize], Said::Met | Said::Base) || is_known(lsn);
         if last > lsn && !goes_on {
             self.unfound(frame);
             return Err(Lacks { since, dropped: true });
@@ -341,6 +352,11 @@ impl Partition {
                     missed.extend((record.at != super::NONE).then_some(page));
                     self.unfound(frame);
                     tell(Found::Unknown);
+                }
+                FrameState::Ready if said[frame as usize] == Said::OnlyBase => {
+                    missed.extend((record.at != super::NONE).then_some(page));
+                    self.unfound(frame);
+                    tell(Found::Older);
                 }
                 FrameState::Ready => {
                     let dirty = record.at != super::NONE;

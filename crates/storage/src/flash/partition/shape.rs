@@ -93,6 +93,11 @@ impl Partition {
         }
     }
 
+    /// Whether free frames are bases as long as possible.
+    pub(in crate::flash) fn keep_bases(&mut self, keeps: bool) {
+        self.keeps_bases = keeps;
+    }
+
     /// Drops what is clean (the device is gone); returns how many frames.
     pub(in crate::flash) fn drop_all_clean(&mut self) -> u64 {
         self.drop_where(|state| matches!(state, FrameState::Clean | FrameState::Invalid)).len() as u64
@@ -125,12 +130,15 @@ impl Partition {
 
     /// The lowest first: what fills an empty tier is written from its beginning on.
     pub(super) fn list_free(&mut self) {
-        self.free = NONE;
+        (self.free, self.free_last) = (NONE, NONE);
         if self.turn.is_some() {
             return;
         }
         for frame in (0..self.limit).rev() {
             if self.record(frame).state() == FrameState::Free {
+                if self.free == NONE {
+                    self.free_last = frame;
+                }
                 self.at(frame).next = self.free;
                 self.free = frame;
             }
