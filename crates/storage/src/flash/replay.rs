@@ -105,6 +105,12 @@ impl FlashHome {
         made
     }
 
+    /// What the disk has of the page.
+    pub(crate) async fn disk_version(&self, page: PageId) -> Result<IoBuf> {
+        let fetched = self.disk.fetch(page, 1, Access::Random).await.pop().expect("one page was asked for");
+        fetched.map(|fetched| fetched.bytes)
+    }
+
     /// What the disk has of the pages, in their order.
     async fn disk_versions(&self, pages: &[(PageId, Lsn)]) -> Vec<Result<IoBuf>> {
         let mut order: Vec<usize> = (0..pages.len()).collect();

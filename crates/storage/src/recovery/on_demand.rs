@@ -266,7 +266,7 @@ impl OnDemand {
         for (at, short) in short.iter_mut().enumerate() {
             if let (Some(base), Some(waiting)) = (short.base.take(), self.waiting(short.page)) {
                 let Fetched { bytes, rec_lsn, tier, .. } = base;
-                wanted.push((short.page, bytes, waiting.clone()));
+                wanted.push((short.page, bytes, tier, waiting.clone()));
                 bases.push((at, waiting, rec_lsn, tier));
             }
         }
@@ -285,8 +285,17 @@ impl OnDemand {
     }
 
     /// These versions with what they lack of the settled part of the log. (What comes behind it is at hand.)
-    async fn bring_up(&self, wanted: Vec<(PageId, IoBuf, Waiting)>) -> Vec<Result<IoBuf>> {
-        let each = wanted.into_iter().map(|(page, bytes, waiting)| self.bring_up_by_places(page, bytes, waiting));
+    async fn bring_up(&self, wanted: Vec<(PageId, IoBuf, Tier, Waiting)>) -> Vec<Result<IoBuf>> {
+        let each = wanted.into_iter().map(|(page, bytes, tier, waiting)| async move {
+            match self.bring_up_by_places(page, bytes, &waiting).await {
+                // An older frame is no base after all: the page has changed between. The disk has that, or nothing.
+                Err(version) if tier == Tier::Flash => match self.below.disk_version(page).await {
+                    Ok(bytes) => self.bring_up_by_places(page, bytes, &waiting).await,
+                    Err(_) => Err(version),
+                },
+                brought => brought,
+            }
+        });
         let tried: Vec<_> = futures::stream::iter(each).buffered(PRESSED).collect().await;
         let (mut brought, mut left) = (Vec::with_capacity(tried.len()), Vec::new());
         for one in tried {
@@ -303,7 +312,7 @@ impl OnDemand {
         &self,
         page: PageId,
         version: IoBuf,
-        waiting: Waiting,
+        waiting: &Waiting,
     ) -> std::result::Result<IoBuf, Version> {
         let found = header::lsn(&version);
         if let Some(places) = &waiting.places {

@@ -31,3 +31,49 @@ fn redo_leaves_frames_of_pages_without_changes() {
     assert!(report.tier.current > 800 && report.pages > 250, "{report:?}");
     assert!(used >= report.tier.current, "{used} frames are left: {report:?}");
 }
+
+fn disk_reads(st: &Store) -> u64 {
+    st.io().into_iter().filter(|usage| usage.purpose == Purpose::Data).map(|usage| usage.reads.count()).sum()
+}
+
+/// Pages that had changed in memory were read from the disk after a crash, though their older versions still lay on
+/// flash, in frames that were free.
+#[test]
+fn pages_that_changed_begin_with_what_their_free_frames_hold() {
+    let mut machine = Machine::new(4000, 1 << 20);
+    machine.devices.flash = Some(Arc::new(MemoryDevice::new("flash", 64 << 20)));
+    machine.config.writer_interval = Duration::from_millis(10);
+    let flash = &mut machine.config.flash;
+    (flash.size, flash.write, flash.restart) = (16 << 20, WritePolicy::DualWrite, Restart::Instant);
+    let sim = Sim::new(3, 2);
+    let (env, devices, config) = (sim.env(), machine.devices.clone(), machine.config.clone());
+    let changed = sim.run(async move {
+        let st = Store::create(env, devices, config).await.expect("creates");
+        let pages = make_pages(&st, 1200).await;
+        st.checkpoint().await.expect("writes home, and to the tier");
+        let (left, taken): (Vec<u32>, Vec<u32>) = pages.iter().partition(|no| *no % 4 == 0);
+        for no in &taken {
+            change(&st, &[*no]).await;
+        }
+        // They enter the tier, so that its inventory is written anew: after the others have changed.
+        let home: Vec<PageId> = taken.iter().map(|no| PageId::new(DATA, *no)).collect();
+        st.pool().write_all(&home).await.expect("writes");
+        for no in &left {
+            change(&st, &[*no]).await;
+        }
+        st.env().sleep(Duration::from_millis(50)).await;
+        st.log().flush_to(st.log().end()).await.expect("flushes");
+        left
+    });
+    sim.crash();
+    let (sim, st, report) = machine.open(4, Upto::End);
+    assert!(report.tier.bases * 10 > changed.len() as u64 * 8, "{} pages: {report:?}", changed.len());
+    let (expected, _) = machine.in_log_order(Lsn(u64::MAX));
+    let before = disk_reads(&st);
+    let left: BTreeMap<PageId, Vec<u8>> =
+        expected.into_iter().filter(|(page, _)| page.space == DATA && changed.contains(&page.no)).collect();
+    assert_eq!(left.len(), changed.len());
+    same_pages(&sim, &st, &left, "after the crash");
+    let reads = disk_reads(&st) - before;
+    assert!(reads * 50 < changed.len() as u64, "{reads} of {} pages were read from the disk", changed.len());
+}
