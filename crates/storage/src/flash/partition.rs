@@ -46,8 +46,8 @@ pub(super) struct Partition {
     /// Free frames below `limit`, the first and the last of the list; empty where they are given out in turn.
     free: u32,
     free_last: u32,
-    /// Free frames are bases as long as possible (`inventory`, invariant 1): the one that was freed first is used first.
-    /// Else the one that was freed last.
+    /// Free frames are bases as long as possible (`inventory`, invariant 1): the one freed first is used first; else
+    /// the one freed last.
     keeps_bases: bool,
     /// Heap by recLSN.
     dirty: Vec<u32>,

@@ -125,7 +125,7 @@ impl Checked {
             }
             2 => {
                 self.part.set_order(FlashOrder::ALL[random as usize / 4 % FlashOrder::ALL.len()]);
-                self.part.keep_bases(random / 32 % 2 == 0);
+                self.part.keep_bases((random / 32).is_multiple_of(2));
             }
             _ => {
                 self.turns = !self.turns;
