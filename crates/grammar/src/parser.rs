@@ -22,7 +22,6 @@ mod object;
 mod prepared;
 mod primary;
 mod query;
-mod schema;
 mod select;
 mod settings;
 mod special;

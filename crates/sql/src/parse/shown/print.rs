@@ -1,5 +1,4 @@
 //! The text of an expression whose types are known.
-use std::borrow::Cow;
 
 /// An expression, with its conversions written out.
 #[derive(Clone, Debug)]
@@ -8,7 +7,7 @@ pub(super) enum Shown {
     Plain(String),
     Constant {
         text: String,
-        label: Option<Cow<'static, str>>,
+        label: Option<&'static str>,
     },
     /// A constant in quotes, or NULL, before it has a type.
     Unknown(Option<String>),
