@@ -117,13 +117,6 @@ pub(crate) fn reads(scan: &datafusion::logical_expr::TableScan, table: &Table) -
     scan.is_some_and(|scan| scan.table.oid == table.oid && scan.role != Role::Given)
 }
 
-/// Whether a condition can narrow what the node reads.
-pub(crate) fn narrows(scan: &datafusion::logical_expr::TableScan, condition: &Expr) -> bool {
-    let Ok(provider) = source_as_provider(&scan.source) else { return false };
-    let scan = (provider.as_ref() as &dyn Any).downcast_ref::<TableScan>();
-    scan.is_some_and(|scan| usable(&scan.table, condition))
-}
-
 #[async_trait]
 impl TableProvider for TableScan {
     fn schema(&self) -> SchemaRef {

@@ -11,7 +11,6 @@ use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
 use crate::functions::convert::is_open;
-use crate::parse::constants::constant;
 use crate::parse::stored;
 use crate::plan::planner::Planner;
 use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
@@ -88,11 +87,10 @@ pub(crate) struct Over<'q> {
 
 /// Binds it. `types`: of the statement's parameters, as far as they are known.
 pub(crate) fn bind_over(planner: &Planner<'_>, over: &Over<'_>, types: &[Option<DataType>]) -> Result<Whole> {
-    settled(
-        planner,
-        types,
-        |binder| if over.kept { unplaced(binder.bound_over(over)) } else { binder.bound_over(over) },
-    )
+    settled(planner, types, |binder| match over.kept {
+        true => unplaced(binder.within_kept(|| binder.bound_over(over))),
+        false => binder.bound_over(over),
+    })
 }
 
 impl Part {
@@ -205,10 +203,11 @@ impl Binder<'_> {
         let columns = columns.map(|column| (column.name.clone(), Expr::Column(column))).collect();
         let never_null = plan.schema().fields().iter().take(live.len()).position(|field| !field.is_nullable());
         let hidden = (table.name != called).then(|| table.name.clone());
-        let (name, schema) = (called.to_owned(), None);
+        let schemas = if table.name == called { self.schemas_of(table.space) } else { vec![] };
+        let name = called.to_owned();
         let relation = Relation {
             name,
-            schema,
+            schemas,
             hidden,
             columns,
             key: key.unwrap_or_default(),
@@ -255,7 +254,7 @@ impl Binder<'_> {
                 self.texts.set(self.texts.get() + 1);
                 let around = self.text.replace(self.texts.get());
                 self.note_calls_of(stored.expr());
-                let bound = unplaced(self.value_of(column, stored.expr(), scope));
+                let bound = unplaced(self.within_kept(|| self.value_of(column, stored.expr(), scope)));
                 self.text.set(around);
                 exprs.push(bound?);
             }
@@ -275,9 +274,6 @@ impl Binder<'_> {
         let bound = self.expr(value, scope)?;
         let of = if is_open(&bound) { ArrowType::Null } else { bound.get_type(&scope.schema)? };
         check_assignable(&of, column, false).at(value.at)?;
-        if let Some(read) = constant(value, column).filter(|_| scope.clause.get() == Clause::Update) {
-            read.at_value(value.at)?; // Where no row is changed, too.
-        }
         Ok(bound)
     }
 }
