@@ -7,8 +7,8 @@
 //! 3. Transactions that define something run one after the other (they hold the lock of definitions, `Txn::lock_ddl`,
 //!    to their end), so the newest version of every system row, committed or not, is what the only transaction that
 //!    defines anything sees.
-//! 4. Permanent tables, indexes and views share one name space, as in PostgreSQL. The temporary tables of a session
-//!    have another ([`temporary`]). Object ids are never reused.
+//! 4. Tables, indexes and views of a schema share one name space, as in PostgreSQL; so do its types ([`names`]). Object
+//!    ids are never reused.
 use crate::types::{DataType, Datum};
 use access::{Access, Member};
 use comments::Comments;
@@ -16,11 +16,14 @@ use domains::{Domain, Domains};
 use enums::Enums;
 use extras::Extras;
 use foreign::ForeignKey;
+use names::{Named, Placed, Space};
+use path::Path;
 use roles::{FIRST_ROLE, Role};
+use schemas::Schemas;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use temporary::{Names, Space, Spaces, Temporary};
+use temporary::OnCommit;
 use terrace_storage::btree::BTree;
 use terrace_storage::{DATA, ObjectId, TxnId};
 use views::View;
@@ -32,7 +35,10 @@ pub mod enums;
 pub mod extras;
 pub mod foreign;
 pub(crate) mod load;
+pub mod names;
+pub mod path;
 pub mod roles;
+pub mod schemas;
 pub mod system;
 pub mod temporary;
 #[cfg(test)]
@@ -117,8 +123,10 @@ pub struct Table {
     pub referenced_by: Vec<Arc<ForeignKey>>,
     /// What ANALYZE found.
     pub statistics: Option<Statistics>,
+    /// Its schema, or its session's space.
+    pub space: Space,
     /// `None`: it is permanent.
-    pub temporary: Option<Temporary>,
+    pub temporary: Option<OnCommit>,
     pub(crate) layout: Layout,
 }
 
@@ -167,28 +175,22 @@ pub struct IndexSpec {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     by_oid: Arc<BTreeMap<ObjectId, Arc<Table>>>,
-    /// Permanent tables and indexes.
-    by_name: Arc<BTreeMap<String, Named>>,
-    /// Temporary ones.
-    spaces: Arc<Spaces>,
-    /// That of the session that sees this catalogue.
+    /// Tables and indexes.
+    named: Arc<Placed<Named>>,
+    /// The space of the session that sees this catalogue, if it has temporary tables.
     own: Option<Space>,
+    /// Where that looks names up.
+    path: Arc<Path>,
+    schemas: Arc<Schemas>,
     /// Those that are stored.
     roles: Arc<BTreeMap<String, Role>>,
-    /// By name.
-    views: Arc<BTreeMap<String, Arc<View>>>,
+    views: Arc<Placed<Arc<View>>>,
     pub(crate) comments: Arc<Comments>,
     enums: Arc<Enums>,
     access: Arc<BTreeMap<ObjectId, Access>>,
     members: Arc<BTreeSet<Member>>,
     domains: Arc<Domains>,
     version: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Named {
-    Table(Arc<Table>),
-    Index(Arc<Index>),
 }
 
 impl Table {
@@ -214,6 +216,7 @@ impl Table {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             statistics: None,
+            space: Space::PUBLIC,
             temporary: None,
             layout,
         }
@@ -240,18 +243,6 @@ impl Table {
 }
 
 impl Catalog {
-    pub fn table<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<Table>> {
-        match self.named(name) {
-            Some(Named::Table(t)) => Some(t),
-            _ => None,
-        }
-    }
-    pub fn index<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<Index>> {
-        match self.named(name) {
-            Some(Named::Index(i)) => Some(i),
-            _ => None,
-        }
-    }
     /// A table, system tables included.
     pub fn table_by_oid(&self, oid: ObjectId) -> Option<&Arc<Table>> {
         system::table(oid).or_else(|| self.by_oid.get(&oid))
@@ -267,24 +258,19 @@ impl Catalog {
 
     /// A catalogue of these tables.
     pub(crate) fn of(tables: impl IntoIterator<Item = Arc<Table>>) -> Catalog {
-        let (mut by_oid, mut by_name, mut spaces) = (BTreeMap::new(), BTreeMap::new(), Spaces::new());
+        let (mut by_oid, mut named) = (BTreeMap::new(), Placed::default());
         for t in tables {
             let before = by_oid.insert(t.oid, t);
             assert!(before.is_none(), "two tables with one object id");
         }
         foreign::connect(&mut by_oid);
         for t in by_oid.values() {
-            let names = match t.space() {
-                Some(space) => spaces.entry(space).or_default(),
-                None => &mut by_name,
-            };
             for i in &t.indexes {
-                names.insert(i.name.clone(), Named::Index(i.clone()));
+                named.insert(t.space, &i.name, Named::Index(i.clone()));
             }
-            names.insert(t.name.clone(), Named::Table(t.clone()));
+            named.insert(t.space, &t.name, Named::Table(t.clone()));
         }
-        let (by_oid, by_name, spaces) = (Arc::new(by_oid), Arc::new(by_name), Arc::new(spaces));
-        Catalog { by_oid, by_name, spaces, version: next_version(), ..Catalog::default() }
+        Catalog { by_oid: Arc::new(by_oid), named: Arc::new(named), version: next_version(), ..Catalog::default() }
     }
     /// This catalogue with a table added or replaced.
     pub(crate) fn with(&self, table: Arc<Table>) -> Catalog {
@@ -298,6 +284,7 @@ impl Catalog {
     /// This catalogue with these tables instead of its own.
     pub(crate) fn with_tables(&self, tables: Vec<Arc<Table>>) -> Catalog {
         Catalog {
+            schemas: self.schemas.clone(),
             roles: self.roles.clone(),
             views: self.views.clone(),
             comments: self.comments.clone(),

@@ -11,7 +11,8 @@
 use crate::catalog::extras::Extras;
 use crate::catalog::foreign::{FOREIGN_KEYS, ForeignKey, needed};
 use crate::catalog::load::{NewestRow, newest_rows};
-use crate::catalog::temporary::{OnCommit, TEMPORARY_TABLES, Temporary};
+use crate::catalog::names::{Placing, Space};
+use crate::catalog::temporary::TEMPORARY_TABLES;
 use crate::catalog::{
     Catalog, ColumnDef, Index, IndexSpec, MAX_COLUMNS, MAX_KEY_COLUMNS, Table, TableSpec, system, truncate_name,
 };
@@ -33,6 +34,7 @@ mod domains;
 mod enums;
 mod foreign;
 mod roles;
+mod schemas;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -41,32 +43,33 @@ mod views;
 impl Txn {
     /// 42P07, 42701, 54011, 42P16, 42703.
     pub async fn create_table(&mut self, spec: TableSpec) -> Result<Arc<Table>> {
-        self.create_table_in(spec, None).await
+        self.create_table_in(spec, Placing::In(Space::PUBLIC)).await
     }
 
-    /// As `create_table`, of a temporary table where it is said what becomes of it when a transaction commits.
-    pub async fn create_table_in(&mut self, spec: TableSpec, temporary: Option<OnCommit>) -> Result<Arc<Table>> {
+    /// As `create_table`, in a schema, or of a temporary table. 3F000 where the schema has gone.
+    pub async fn create_table_in(&mut self, spec: TableSpec, placing: Placing) -> Result<Arc<Table>> {
         let spec = checked_table(spec)?;
         self.lock_ddl().await?;
-        let temporary = match temporary {
-            Some(on_commit) => Some(Temporary { space: self.own_space()?, on_commit }),
-            None => None,
+        let (space, temporary) = match placing {
+            Placing::In(space) => (space, None),
+            Placing::Temporary(on_commit) => (self.own_space()?, Some(on_commit)),
         };
-        let (catalog, space) = (self.catalog(), temporary.map(|temporary| temporary.space));
+        let catalog = self.catalog();
+        if temporary.is_none() {
+            schemas::require(&catalog, space)?;
+            catalog.refuse_type(space, &spec.name)?;
+        }
         for name in spec.indexes.iter().map(|i| &i.name).chain([&spec.name]) {
             if catalog.name_taken(space, name) {
                 return Err(EngineError::duplicate_relation(name));
             }
-        }
-        if space.is_none() {
-            catalog.refuse_type(&spec.name)?;
         }
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(spec.indexes.len());
         for index in spec.indexes {
             indexes.push(Arc::new(self.new_index(oid, index).await?));
         }
-        let table = Arc::new(Table { temporary, ..Table::new(oid, spec.name, spec.columns, indexes) });
+        let table = Arc::new(Table { space, temporary, ..Table::new(oid, spec.name, spec.columns, indexes) });
         self.insert_definitions(&table).await?;
         self.set_catalog(Arc::new(catalog.with(table.clone())));
         Ok(table)
@@ -84,8 +87,8 @@ impl Txn {
         for check in &table.checks {
             self.insert(system_table(system::CHECKS), &system::check_row(table.oid, check)).await?;
         }
-        if let Some(temporary) = table.temporary {
-            self.insert_temporary(table.oid, temporary).await?;
+        if let Some(placement) = table.placement() {
+            self.insert_placement(table.oid, placement).await?;
         }
         for key in &table.foreign_keys {
             self.insert(system_table(FOREIGN_KEYS), &crate::catalog::foreign::row(key)).await?;
@@ -105,7 +108,7 @@ impl Txn {
             let name = format!("table {}", table.name);
             return Err(needed(&name, key, referring(&catalog, key), &name));
         }
-        views::refuse_read(&catalog, &table.full_name(), None, &format!("table {}", table.name))?;
+        views::refuse_read(&catalog, (table.space, &table.name), None, &format!("table {}", table.name))?;
         self.drop_everything(&table).await?;
         self.set_catalog(Arc::new(catalog.without(table.oid)));
         Ok(())
@@ -121,7 +124,7 @@ impl Txn {
         if !table.foreign_keys.is_empty() {
             self.delete_definitions(FOREIGN_KEYS, 2, table.oid).await?;
         }
-        if table.temporary.is_some() {
+        if table.placement().is_some() {
             self.delete_definitions(TEMPORARY_TABLES, 0, table.oid).await?;
         }
         self.delete_access(table.oid).await?;
@@ -153,7 +156,7 @@ impl Txn {
         if spec.primary {
             return Err(EngineError::internal("a primary key is added by add_primary_key"));
         }
-        if catalog.name_taken(table.space(), &spec.name) {
+        if catalog.name_taken(table.space, &spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
         let extras = extras.map(Box::new);
@@ -190,8 +193,14 @@ impl Txn {
         Ok(())
     }
 
+    /// An id that nothing has: that of the schema public is taken from the beginning.
+    fn next_object(&self) -> ObjectId {
+        let ids = std::iter::repeat_with(|| self.store().next_object());
+        ids.into_iter().find(|id| *id != Space::PUBLIC.0).expect("ids do not end")
+    }
+
     async fn new_object(&mut self) -> Result<ObjectId> {
-        let oid = self.store().next_object();
+        let oid = self.next_object();
         assert!(oid.0 >= system::FIRST_USER, "storage gave out an object id of the system tables");
         self.object_created(oid).await?;
         Ok(oid)
@@ -220,7 +229,7 @@ impl Txn {
                 let key = key::key_of(&pair[0]);
                 if key == key::key_of(&pair[1]) && !key::decode_key(table, index, key)?.iter().any(Datum::is_null) {
                     let key = key::describe(table, index, key);
-                    return Err(EngineError::cannot_create_unique(&table.name, &index.name, key));
+                    return Err(EngineError::cannot_create_unique(table, &index.name, key));
                 }
             }
         }

@@ -1,4 +1,6 @@
 //! Errors that carry an SQLSTATE.
+use crate::catalog::Table;
+use crate::catalog::names::Space;
 use crate::types::{DataType, DatumRef};
 use std::fmt::Display;
 use terrace_storage::StorageError;
@@ -20,6 +22,8 @@ pub struct EngineError {
     pub context: Option<String>,
     /// Table, column and constraint it concerns, where there is one.
     pub table: Option<String>,
+    /// Where the table is.
+    pub space: Option<Space>,
     pub column: Option<String>,
     pub constraint: Option<String>,
     /// The character of the statement's text that it points at, counted from 1.
@@ -35,6 +39,7 @@ impl EngineError {
             hint: None,
             context: None,
             table: None,
+            space: None,
             column: None,
             constraint: None,
             position: None,
@@ -58,8 +63,9 @@ impl EngineError {
         self.context = Some(context.into());
         self
     }
-    pub fn on_table(mut self, table: &str) -> EngineError {
-        self.table = Some(table.into());
+    pub fn on_table(mut self, table: &Table) -> EngineError {
+        self.table = Some(table.name.clone());
+        self.space = Some(table.space);
         self
     }
     pub fn on_column(mut self, column: &str) -> EngineError {
@@ -108,23 +114,23 @@ impl EngineError {
     }
 
     // ---- constraints
-    pub fn not_null(table: &str, column: &str, row: impl Display) -> EngineError {
+    pub fn not_null(table: &Table, column: &str, row: impl Display) -> EngineError {
         EngineError::new(
             "23502",
-            format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"),
+            format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name),
         )
         .with_detail(format!("Failing row contains {row}."))
         .on_table(table)
         .on_column(column)
     }
     /// `key` reads `(a, b)=(1, x)`.
-    pub(crate) fn duplicate_key(table: &str, index: &str, key: impl Display) -> EngineError {
+    pub(crate) fn duplicate_key(table: &Table, index: &str, key: impl Display) -> EngineError {
         EngineError::new("23505", format!("duplicate key value violates unique constraint \"{index}\""))
             .with_detail(format!("Key {key} already exists."))
             .on_table(table)
             .on_constraint(index)
     }
-    pub(crate) fn cannot_create_unique(table: &str, index: &str, key: impl Display) -> EngineError {
+    pub(crate) fn cannot_create_unique(table: &Table, index: &str, key: impl Display) -> EngineError {
         EngineError::new("23505", format!("could not create unique index \"{index}\""))
             .with_detail(format!("Key {key} is duplicated."))
             .on_table(table)
@@ -181,8 +187,9 @@ impl EngineError {
     }
 
     /// NOWAIT.
-    pub(crate) fn lock_not_available(table: &str) -> EngineError {
-        EngineError::new("55P03", format!("could not obtain lock on row in relation \"{table}\"")).on_table(table)
+    pub(crate) fn lock_not_available(table: &Table) -> EngineError {
+        let message = format!("could not obtain lock on row in relation \"{}\"", table.name);
+        EngineError::new("55P03", message).on_table(table)
     }
     pub(crate) fn too_many_row_locks(limit: usize) -> EngineError {
         EngineError::new("53200", format!("out of memory for row locks: {limit} rows are locked without being changed"))

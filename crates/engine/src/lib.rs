@@ -30,8 +30,10 @@ mod versions;
 
 pub use catalog::domains::{Domain, DomainCheck};
 pub use catalog::foreign::{Action, ForeignKey, may_refer};
+pub use catalog::names::{Among, Names, Placing, RelationName, Space};
+pub use catalog::path::{SearchPath, Step, Viewer};
 pub use catalog::roles::{FIRST_ROLE, Role};
-pub use catalog::temporary::{Among, Names, OnCommit, OwnSpace, RelationName, Space, Temporary};
+pub use catalog::temporary::OnCommit;
 pub use catalog::views::{View, ViewUse};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};

@@ -160,10 +160,10 @@ fn check(table: &Table, row: &[Datum]) -> Result<()> {
     for (datum, column) in row.iter().zip(&table.columns) {
         if datum.is_null() {
             if column.not_null && !column.dropped {
-                return Err(EngineError::not_null(&table.name, &column.name, RowText(row)));
+                return Err(EngineError::not_null(table, &column.name, RowText(row)));
             }
         } else {
-            column.data_type.admits(datum.as_ref()).map_err(|e| e.on_table(&table.name).on_column(&column.name))?;
+            column.data_type.admits(datum.as_ref()).map_err(|e| e.on_table(table).on_column(&column.name))?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@
 //!    error (72000) the statement can only be rolled back. [`Txn::peek`] reads without a snapshot.
 use crate::advisory::{Advisory, OfTransaction};
 use crate::catalog::load::View;
-use crate::catalog::temporary::OwnSpace;
+use crate::catalog::path::Viewer;
 use crate::catalog::{Catalog, Index, Table, system};
 use crate::database::Core;
 use crate::error::{EngineError, Result};
@@ -135,8 +135,8 @@ pub struct Txn {
     tally: Tally,
     /// Waits for a lock that are longer fail; zero: never.
     lock_timeout: Duration,
-    /// Where its session's temporary tables are; `None`: it belongs to no session.
-    space: Option<OwnSpace>,
+    /// How its session sees the catalogue; `None`: it belongs to no session.
+    viewer: Option<Arc<Viewer>>,
     /// Of foreign keys, where it writes tables that have to do with any.
     notes: Option<Box<Notes>>,
     /// What must be ended; its drop rolls back.
@@ -154,7 +154,7 @@ impl Txn {
             underway: None,
             tally,
             lock_timeout,
-            space: None,
+            viewer: None,
             notes: None,
             resources: TxnResources::new(core, Some(isolation)),
         }
@@ -176,14 +176,14 @@ impl Txn {
         self
     }
 
-    /// It sees and makes the temporary tables of a session.
-    pub fn in_space(mut self, own: &OwnSpace) -> Txn {
-        self.space = Some(own.clone());
+    /// It sees what a session does: its temporary tables, and names along its path.
+    pub fn seen_by(mut self, viewer: &Arc<Viewer>) -> Txn {
+        self.viewer = Some(viewer.clone());
         self
     }
 
-    pub(crate) fn space(&self) -> Option<&OwnSpace> {
-        self.space.as_ref()
+    pub(crate) fn space(&self) -> Option<&Arc<Viewer>> {
+        self.viewer.as_ref()
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -302,8 +302,8 @@ impl Txn {
     /// The catalogue as this transaction sees it, its own DDL included.
     pub fn catalog(&self) -> Arc<Catalog> {
         let catalog = self.resources.catalog.clone().unwrap_or_else(|| self.core().catalog());
-        match &self.space {
-            Some(own) => catalog.seen_by(own),
+        match &self.viewer {
+            Some(viewer) => catalog.seen_by(viewer),
             None => catalog,
         }
     }

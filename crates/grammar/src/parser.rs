@@ -22,6 +22,7 @@ mod object;
 mod prepared;
 mod primary;
 mod query;
+mod schema;
 mod select;
 mod settings;
 mod special;

@@ -37,10 +37,10 @@ pub use session::{
 };
 pub use table::{
     AlterAction, AlterDomain, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind,
-    Comment, CreateDomain, CreateEnum, CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral,
-    DomainChange, Drop, EnumChange, Index, LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename,
-    RenamedPart, SequenceOption, SequenceOptionKind, StorageOption, TableConstraint, TableConstraintKind, TableLike,
-    Truncate,
+    Comment, CreateDomain, CreateEnum, CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs,
+    CreateView, Deferral, DomainChange, Drop, EnumChange, Index, LikeOption, ObjectKind, OnCommit, Owner, Reference,
+    ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, SetSchema, StorageOption,
+    TableConstraint, TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -64,6 +64,7 @@ pub enum Statement {
     CreateEnum(CreateEnum),
     CreateDomain(Box<CreateDomain>),
     CreateRole(Role),
+    CreateSchema(Box<CreateSchema>),
     AlterTable(Box<AlterTable>),
     AlterSequence(Box<AlterSequence>),
     AlterEnum(AlterEnum),
@@ -72,6 +73,7 @@ pub enum Statement {
     AlterSystem(AlterSystem),
     Rename(Rename),
     Owner(Owner),
+    SetSchema(SetSchema),
     Drop(Drop),
     Comment(Comment),
     /// GRANT or REVOKE of privileges.

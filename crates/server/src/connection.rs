@@ -170,7 +170,7 @@ impl Wire {
     /// The last words, as far as the client takes them.
     pub(crate) async fn end(&mut self, failure: Failure) {
         if let Failure::Statement(e) | Failure::Fatal(e) = failure {
-            self.put(Answer::ErrorResponse(error_response(&e, "FATAL")));
+            self.put(Answer::ErrorResponse(error_response(&e, "FATAL", None)));
             // Anything unread would make the kernel answer with a reset, which may overtake the last words.
             let linger = async {
                 if self.flush().await.is_ok() && self.socket.shutdown().await.is_ok() {
@@ -332,7 +332,8 @@ impl Connection {
                 }
                 Err(Failure::Statement(e)) => {
                     wire.notices(&self.session.notices().take());
-                    wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
+                    let schema = self.session.schema_of(&e).await;
+                    wire.put(Answer::ErrorResponse(error_response(&e, "ERROR", schema)));
                     self.session.fail().await;
                     if extended {
                         self.skipping = true;
@@ -498,7 +499,8 @@ impl Connection {
     /// Ends what Sync or a simple query ends, and says what state the session is in.
     async fn finish(&mut self, wire: &mut Wire) -> Result<(), Failure> {
         if let Err(e) = self.session.sync().await {
-            wire.put(Answer::ErrorResponse(error_response(&e, "ERROR")));
+            let schema = self.session.schema_of(&e).await;
+            wire.put(Answer::ErrorResponse(error_response(&e, "ERROR", schema)));
         }
         wire.notices(&self.session.notices().take());
         let now = self.session.reported();

@@ -32,18 +32,19 @@ pub(crate) fn fatal(state: &'static str, message: impl Into<String>) -> Failure 
     Failure::Fatal(EngineError::new(state, message))
 }
 
-pub(crate) fn error_response(e: &EngineError, severity: &str) -> ErrorResponse {
-    ErrorResponse::new(fields(e, severity))
+/// `schema`: of the table that it is about.
+pub(crate) fn error_response(e: &EngineError, severity: &str, schema: Option<String>) -> ErrorResponse {
+    ErrorResponse::new(fields(e, severity, schema))
 }
 
 /// A warning, or (successful completion's states, and what is there already) a notice.
 pub(crate) fn notice_response(e: &EngineError) -> NoticeResponse {
-    let is_notice = e.state.0.starts_with("00") || matches!(e.state.0, "42P07" | "42622" | "42710");
+    let is_notice = e.state.0.starts_with("00") || matches!(e.state.0, "42P06" | "42P07" | "42622" | "42710");
     let severity = if is_notice { "NOTICE" } else { "WARNING" };
-    NoticeResponse::new(fields(e, severity))
+    NoticeResponse::new(fields(e, severity, None))
 }
 
-fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
+fn fields(e: &EngineError, severity: &str, schema: Option<String>) -> Vec<(u8, String)> {
     // A NUL would end the field early.
     let clean = |s: &str| s.replace('\0', "\u{fffd}");
     let mut fields = vec![
@@ -52,7 +53,6 @@ fn fields(e: &EngineError, severity: &str) -> Vec<(u8, String)> {
         (b'C', e.state.0.to_owned()),
         (b'M', clean(&e.message)),
     ];
-    let schema = e.table.as_ref().map(|_| "public".to_owned());
     // By its name drivers (pgjdbc, asyncpg) know that they have to prepare the statement again.
     let replan = e.message == "cached plan must not change result type";
     let routine = replan.then(|| "RevalidateCachedQuery".to_owned());

@@ -8,8 +8,8 @@
 use crate::pgcatalog::SessionInfo;
 use crate::values::is_sequence;
 use std::collections::BTreeSet;
-use terrace_engine::catalog::access::{PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
-use terrace_engine::{Catalog, EngineError, Result, Role, Table, View};
+use terrace_engine::catalog::access::{PUBLIC, Rights, Securable, THE_DATABASE};
+use terrace_engine::{Catalog, EngineError, Placing, Result, Role, Space, Table, View};
 use terrace_storage::ObjectId;
 
 /// A role that acts.
@@ -110,8 +110,13 @@ impl Actor {
             return Ok(());
         }
         if table.temporary.is_none() {
-            self.permit_schema(catalog, Rights::USAGE)?;
+            self.permit_schema(catalog, table.space, Rights::USAGE)?;
         }
+        self.permit_within(catalog, table, rights, any)
+    }
+
+    /// The same of a table that a view reads: its owner need not use the schema any more.
+    pub(crate) fn permit_within(&self, catalog: &Catalog, table: &Table, rights: Rights, any: bool) -> Result<()> {
         match self.may(catalog, (table.oid, securable(table)), rights, any) {
             true => Ok(()),
             false => Err(denied(kind_of(table), &table.name)),
@@ -120,25 +125,43 @@ impl Actor {
 
     /// 42501 where it may not read a view.
     pub(crate) fn permit_view(&self, catalog: &Catalog, view: &View) -> Result<()> {
-        self.permit_schema(catalog, Rights::USAGE)?;
+        self.permit_schema(catalog, view.space, Rights::USAGE)?;
+        self.permit_view_within(catalog, view)
+    }
+
+    /// The same of a view that a view reads.
+    pub(crate) fn permit_view_within(&self, catalog: &Catalog, view: &View) -> Result<()> {
         match self.may(catalog, (view.oid, Securable::Table), Rights::SELECT, false) {
             true => Ok(()),
             false => Err(denied("view", &view.name)),
         }
     }
 
-    /// 42501 where it may not do that in the schema public.
-    pub(crate) fn permit_schema(&self, catalog: &Catalog, rights: Rights) -> Result<()> {
-        match self.may(catalog, (PUBLIC_SCHEMA, Securable::Schema), rights, false) {
+    /// 42501 where it may not do that in a schema.
+    pub(crate) fn permit_schema(&self, catalog: &Catalog, schema: Space, rights: Rights) -> Result<()> {
+        match self.may(catalog, (schema.0, Securable::Schema), rights, false) {
             true => Ok(()),
-            false => Err(denied("schema", "public")),
+            false => Err(denied("schema", &catalog.space_name(schema))),
         }
     }
 
-    /// 42501 where it may not make something: in the session's space of temporary tables, or in the schema public.
-    pub(crate) fn permit_creation(&self, catalog: &Catalog, temporary: bool) -> Result<()> {
-        if !temporary {
-            return self.permit_schema(catalog, Rights::CREATE);
+    /// 42501 where it may not do that with the database.
+    pub(crate) fn permit_database(&self, catalog: &Catalog, rights: Rights) -> Result<()> {
+        match self.may(catalog, (THE_DATABASE, Securable::Database), rights, false) {
+            true => Ok(()),
+            false => Err(denied("database", crate::pgcatalog::DATABASE)),
+        }
+    }
+
+    /// Whether it is a member of a role, or that role.
+    pub(crate) fn may_become(&self, catalog: &Catalog, role: u32) -> bool {
+        self.superuser || catalog.with_memberships(self.oid(), false).contains(&role)
+    }
+
+    /// 42501 where it may not make something: in the session's space of temporary tables, or in a schema.
+    pub(crate) fn permit_creation(&self, catalog: &Catalog, placing: Placing) -> Result<()> {
+        if let Placing::In(space) = placing {
+            return self.permit_schema(catalog, space, Rights::CREATE);
         }
         match self.may(catalog, (THE_DATABASE, Securable::Database), Rights::TEMPORARY, false) {
             true => Ok(()),

@@ -9,7 +9,7 @@ mod planning;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use terrace_engine::EngineError;
-use terrace_engine::RelationName;
+use terrace_engine::{Among, RelationName};
 
 /// `0A000 ... is not supported yet`.
 pub(crate) fn unsupported(what: impl std::fmt::Display) -> EngineError {
@@ -277,6 +277,14 @@ pub(crate) fn undefined_table(name: impl std::fmt::Display) -> EngineError {
 
 pub(crate) fn undefined_schema(name: impl std::fmt::Display) -> EngineError {
     EngineError::new("3F000", format!("schema \"{name}\" does not exist"))
+}
+
+/// A name that is no relation's: 42P01, or 3F000 where its schema is none. (Queries say 42P01 of either.)
+pub(crate) fn missing_relation(catalog: &terrace_engine::Catalog, name: &RelationName) -> EngineError {
+    match &name.among {
+        Among::Schema(schema) if catalog.schema(schema).is_none() => undefined_schema(schema),
+        _ => undefined_table(name),
+    }
 }
 
 /// A name that is no table's: 42P01, or 0A000 where it is a view's.

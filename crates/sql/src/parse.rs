@@ -5,6 +5,7 @@ pub(crate) mod constants;
 pub(crate) mod depth;
 pub(crate) mod identity;
 pub(crate) mod literals;
+pub(crate) mod qualified;
 pub(crate) mod sequence_calls;
 pub(crate) mod shown;
 pub(crate) mod stored;
@@ -44,27 +45,41 @@ pub(crate) fn cut_names(sql: &str) -> Vec<EngineError> {
     terrace_grammar::cut_names(sql).into_iter().map(notice).collect()
 }
 
+/// Whether a schema is one of the system's.
+pub(crate) fn is_system_schema(name: &str) -> bool {
+    matches!(name, "pg_catalog" | "information_schema" | "terrace")
+}
+
+/// What the schemas of a definition's text begin with: the number follows.
+const NUMBERED: &str = "pg_schema_";
+
+/// A schema as the text of a definition names it: by its number, so that it may get another name.
+pub(crate) fn numbered(space: Space) -> String {
+    format!("{NUMBERED}{}", space.0.0)
+}
+
 /// What stands in a schema of the user's.
 pub(crate) fn among(schema: &str) -> Option<Among> {
+    let number = |text: &str| text.parse().ok().map(|number| Space(terrace_storage::ObjectId(number)));
     match schema {
-        "public" => Some(Among::Permanent),
         "pg_temp" => Some(Among::Own),
-        other => {
-            let space = other.strip_prefix("pg_temp_")?.parse().ok()?;
-            Some(Among::OwnIf(Space(terrace_storage::ObjectId(space))))
-        }
+        system if is_system_schema(system) => None,
+        other => Some(match (other.strip_prefix("pg_temp_"), other.strip_prefix(NUMBERED)) {
+            (Some(space), _) => Among::OwnIf(number(space)?),
+            (_, Some(space)) => Among::In(number(space)?),
+            _ => Among::Schema(other.into()),
+        }),
     }
 }
 
-/// The name of a relation that must be in schema `public`, or in that of the session's temporary tables; the schema may
-/// be written or not.
+/// The name of a relation that must be in a schema of the user's, or in that of the session's temporary tables; the
+/// schema may be written or not.
 pub(crate) fn relation(name: &Name) -> Result<RelationName> {
     let parts: Vec<&str> = name.parts().iter().map(|part| part.name.as_str()).collect();
     match parts.as_slice() {
         [table] => Ok(RelationName::new(Among::All, *table)),
         [schema, table] | [_, schema, table] if let Some(among) = among(schema) => Ok(RelationName::new(among, *table)),
-        ["pg_catalog" | "information_schema" | "terrace", _]
-        | [_, "pg_catalog" | "information_schema" | "terrace", _] => {
+        [schema, _] | [_, schema, _] if is_system_schema(schema) => {
             let message = format!("permission denied: \"{}\" is a system catalog", name.shown());
             Err(EngineError::new("42501", message))
         }

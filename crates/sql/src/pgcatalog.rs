@@ -28,9 +28,6 @@ pub const DATABASE: &str = system::DATABASE;
 pub const ROLE: &str = system::OWNER;
 /// The role that stands for the database's owner.
 pub(crate) const DATABASE_OWNER: &str = system::DATABASE_OWNER.1;
-/// The schema of all tables.
-pub(crate) const PUBLIC: &str = "public";
-pub(crate) const PUBLIC_OID: terrace_storage::ObjectId = terrace_storage::ObjectId(system::PUBLIC_OID);
 
 /// What the functions about the session answer.
 #[derive(Clone, Debug, Default)]
@@ -65,19 +62,11 @@ impl std::fmt::Debug for System {
     }
 }
 
-/// Whether a schema is one of the system's.
-pub(crate) fn is_schema(name: &str) -> bool {
-    matches!(name, "pg_catalog" | "information_schema" | "terrace")
-}
+pub(crate) use crate::parse::is_system_schema as is_schema;
 
 /// The schema of a table, as it is called.
-pub(crate) fn schema_of_table(table: &Table) -> String {
-    table.space().map_or_else(|| PUBLIC.to_owned(), |space| space.to_string())
-}
-
-/// The OID of a table's schema.
-pub(crate) fn namespace_of(table: &Table) -> u32 {
-    table.space().map_or(system::PUBLIC_OID, |space| space.0.0)
+pub(crate) fn schema_of_table(catalog: &Catalog, table: &Table) -> String {
+    catalog.space_name(table.space)
 }
 
 /// The relation of that name.

@@ -55,7 +55,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use terrace_engine::advisory::Advisory;
 use terrace_engine::types::Style;
-use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, OwnSpace, Result, Txn};
+use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result, Txn, Viewer};
 use terrace_env::memory;
 use terrace_storage::{Reads, counting};
 
@@ -102,8 +102,8 @@ pub struct Session {
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) canceller: Canceller,
     pub(crate) advisory: Arc<Advisory>,
-    /// Where its temporary tables are.
-    space: OwnSpace,
+    /// How it sees a catalogue.
+    viewer: Arc<Viewer>,
     notices: Notices,
     /// Of the transaction: see [`LazyState`].
     pub(crate) clock: Mutex<Option<ExecutionProps>>,
@@ -137,6 +137,7 @@ impl Session {
             voice: Arc::new(Voice::new(&database.hub, pid)),
         };
         let settings = shared.settings.clone();
+        let viewer = settings.lock().viewer().clone();
         let system = System {
             engine: database.engine.clone(),
             observed: database.observed.clone(),
@@ -162,7 +163,7 @@ impl Session {
             cursors: BTreeMap::new(),
             canceller,
             advisory,
-            space: OwnSpace::default(),
+            viewer,
             notices,
             clock: Mutex::new(None),
             isolation: None,
@@ -443,11 +444,17 @@ impl Session {
         prepared.depth + self.catalog().await.deepest_view()
     }
 
+    /// The schema of the table that an error is about.
+    pub async fn schema_of(&self, error: &EngineError) -> Option<String> {
+        let space = error.space?;
+        Some(self.catalog().await.space_name(space))
+    }
+
     /// The catalogue that the next statement would see.
     pub async fn catalog(&self) -> Arc<Catalog> {
         match &self.shared.cell.lock().await.txn {
             Some(txn) => txn.catalog(),
-            None => self.database.engine.catalog().seen_by(&self.space),
+            None => self.database.engine.catalog().seen_by(&self.viewer),
         }
     }
 
@@ -666,7 +673,7 @@ impl Session {
 
     /// A transaction of this session.
     pub(crate) fn new_transaction(&self, isolation: Isolation) -> Txn {
-        self.database.engine.begin(isolation).of_session(&self.advisory).in_space(&self.space)
+        self.database.engine.begin(isolation).of_session(&self.advisory).seen_by(&self.viewer)
     }
 
     /// Begins a transaction where none is open; answers its number.
@@ -744,6 +751,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.advisory.unlock_all();
         self.shared.voice.leave();
-        self.database.engine.end_space(&self.space);
+        self.database.engine.end_space(&self.viewer);
     }
 }

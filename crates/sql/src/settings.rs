@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use terrace_engine::types::style::{DateStyle, IntervalStyle};
 use terrace_engine::types::{Style, Zone};
-use terrace_engine::{EngineError, Isolation, Result};
+use terrace_engine::{EngineError, Isolation, Result, SearchPath, Viewer};
 
 mod harmless;
 
@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     /// Who has logged in, and the current role.
     login: Arc<str>,
     acting: Arc<str>,
+    /// What the session sees of a catalogue, by `search_path`.
+    viewer: Arc<Viewer>,
 }
 
 /// What a client is told of whenever it changes: name as SHOW writes it, and value.
@@ -160,12 +162,33 @@ impl Settings {
             deferrable: false,
             login: "".into(),
             acting: "".into(),
+            viewer: Arc::default(),
         }
     }
 
     /// Of the session of a role.
     pub(crate) fn of_login(role: &str) -> Settings {
-        Settings { login: role.into(), acting: role.into(), ..Settings::new() }
+        let settings = Settings { login: role.into(), acting: role.into(), ..Settings::new() };
+        settings.look_along(None);
+        settings
+    }
+
+    /// What follows is done in a schema that is made, and as its owner; `None`: as the settings say again.
+    pub(crate) fn within_schema(&mut self, schema: Option<(&str, &str)>) {
+        let Some((schema, owner)) = schema else { return self.take_effect() };
+        self.acting = owner.into();
+        self.look_along(Some(schema));
+    }
+
+    pub(crate) fn viewer(&self) -> &Arc<Viewer> {
+        &self.viewer
+    }
+
+    /// Names are looked up along `search_path`; `first`: in that schema before.
+    fn look_along(&self, first: Option<&str>) {
+        let said = list(&self.state.now["search_path"]).unwrap_or_default();
+        let schemas = first.map(str::to_owned).into_iter().chain(said).collect();
+        self.viewer.set_path(SearchPath { schemas, role: self.acting.clone() });
     }
 
     /// Who has logged in.
@@ -255,6 +278,7 @@ impl Settings {
             let acting: Arc<str> = acting.into();
             self.acting = acting;
         }
+        self.look_along(None);
         let value = |name: &str| &self.state.now[name];
         self.style = Style {
             zone: Zone::named(value("TimeZone")).expect("stored as a zone is shown"),
@@ -459,9 +483,9 @@ impl Settings {
                 "off" | "false" | "no" | "0" => "off".into(),
                 _ => return Err(invalid(key, value)),
             },
-            "search_path" => match lower.split(',').map(|s| s.trim().trim_matches('"')).collect::<Vec<_>>() {
-                parts if parts.iter().all(|p| ["public", "$user", "pg_catalog", ""].contains(p)) => value.to_string(),
-                _ => return Err(unsupported("a search_path other than public")),
+            "search_path" => match list(value) {
+                Some(_) => value.to_string(),
+                None => return Err(invalid(key, value).with_detail("List syntax is invalid.")),
             },
             "default_transaction_isolation" => match lower {
                 "read committed" | "read uncommitted" => "read committed".into(),
@@ -502,6 +526,39 @@ impl Settings {
         }
         let only = self.state.now[key].as_str();
         Err(unsupported(format!("{key} = '{lower}'")).with_hint(format!("Only '{only}' is.")))
+    }
+}
+
+/// The names of a list such as `search_path`, whose value is one; `None`: it is no list.
+pub(crate) fn list(value: &str) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (vec![], value.trim());
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let name = match rest.strip_prefix('"') {
+            Some(_) => {
+                let end = terrace_grammar::token_end(rest, 0) as usize;
+                let quoted = rest[..end].strip_prefix('"')?.strip_suffix('"').filter(|_| end > 1)?;
+                rest = &rest[end..];
+                quoted.replace("\"\"", "\"")
+            }
+            None => {
+                let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap_or(rest.len());
+                let name = Some(rest[..end].to_lowercase()).filter(|name| !name.is_empty())?;
+                rest = &rest[end..];
+                name
+            }
+        };
+        names.push(terrace_grammar::cut(&name).to_owned());
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return Some(names);
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+        if rest.is_empty() {
+            return None;
+        }
     }
 }
 

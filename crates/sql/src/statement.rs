@@ -38,6 +38,7 @@ pub(crate) mod reads;
 pub(crate) mod returning;
 pub(crate) mod roles;
 pub(crate) mod run;
+pub(crate) mod schemas;
 pub(crate) mod sequence;
 pub(crate) mod shared;
 pub(crate) mod target;

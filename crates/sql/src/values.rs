@@ -567,7 +567,7 @@ pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
         return Ok(());
     };
     let values: Vec<String> = live_columns(table).map(|(at, _)| show(&row[at])).collect();
-    Err(EngineError::not_null(&table.name, &column.name, format!("({})", values.join(", "))))
+    Err(EngineError::not_null(table, &column.name, format!("({})", values.join(", "))))
 }
 
 /// A value in an error's detail; long text is cut.

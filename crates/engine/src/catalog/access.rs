@@ -121,8 +121,7 @@ impl Securable {
     /// What everybody may, where nobody has said anything.
     pub fn of_public(self) -> Rights {
         match self {
-            Securable::Table | Securable::Sequence => Rights::NONE,
-            Securable::Schema => Rights::USAGE,
+            Securable::Table | Securable::Sequence | Securable::Schema => Rights::NONE,
             Securable::Database => Rights::TEMPORARY | Rights::CONNECT,
         }
     }
@@ -224,12 +223,17 @@ pub(crate) fn note_row() -> Vec<Datum> {
 /// What a kind of object allows by itself: its owner everything, and everybody [`Securable::of_public`].
 pub fn default_acl(kind: Securable, owner: u32) -> Vec<Grant> {
     let grant = |grantee, rights| Grant { grantee, grantor: owner, rights, options: Rights::NONE };
-    let mut all = [grant(PUBLIC, kind.of_public()), grant(owner, kind.rights())];
-    if kind == Securable::Schema {
-        // As PostgreSQL shows them of the schema public.
-        all.reverse();
-    }
+    let all = [grant(PUBLIC, kind.of_public()), grant(owner, kind.rights())];
     all.into_iter().filter(|grant| !grant.rights.is_empty()).collect()
+}
+
+/// The same of an object: everybody may use the schema that a new database has.
+fn default_acl_of(object: ObjectId, kind: Securable, owner: u32) -> Vec<Grant> {
+    let mut acl = default_acl(kind, owner);
+    if object == PUBLIC_SCHEMA {
+        acl.push(Grant { grantee: PUBLIC, grantor: owner, rights: Rights::USAGE, options: Rights::NONE });
+    }
+    acl
 }
 
 impl Catalog {
@@ -252,7 +256,7 @@ impl Catalog {
 
     /// An object's privileges.
     pub fn acl(&self, object: ObjectId, kind: Securable) -> Vec<Grant> {
-        self.stated_acl(object).map_or_else(|| default_acl(kind, self.owner(object)), <[Grant]>::to_vec)
+        self.stated_acl(object).map_or_else(|| default_acl_of(object, kind, self.owner(object)), <[Grant]>::to_vec)
     }
 
     /// Objects of which something is said.

@@ -4,15 +4,16 @@
 //! |---|---|
 //! | 13 domains | oid, name, base (the type's oid), length and digits (as a column's), not_null, default_sql, names, conditions, oids, valid (of the constraints) |
 //!
-//! 1. Types have one name space, which domains share with enums; no relation has a type's name.
+//! 1. Types of a schema have one name space, which domains share with enums; no relation has a type's name.
 //! 2. A column of a domain is stored as one of its base type. It has the domain's definition: one that is altered is
 //!    replaced in all tables ([`Catalog::with_domain`]).
 //! 3. A condition is SQL text over VALUE. Who makes a value of the domain evaluates it: the SQL front end.
+use super::names::{Placed, Space};
 use super::system::{bad, object};
+use super::temporary::{Placements, space_of};
 use super::{Catalog, ColumnDef, Table, enums, next_version};
 use crate::error::Result;
 use crate::types::{Array, DataType, Datum, Items};
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
 
@@ -21,6 +22,7 @@ pub(crate) const DOMAINS: ObjectId = ObjectId(13);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
     pub oid: u32,
+    pub space: Space,
     pub name: String,
     pub base: DataType,
     /// Of a second, that values keep.
@@ -41,8 +43,7 @@ pub struct DomainCheck {
     pub valid: bool,
 }
 
-/// By name.
-pub(crate) type Domains = BTreeMap<String, Arc<Domain>>;
+pub(crate) type Domains = Placed<Arc<Domain>>;
 
 static DEFINITION: LazyLock<Arc<Table>> = LazyLock::new(|| {
     let of = |item: DataType| item.array().expect("these are no arrays");
@@ -87,12 +88,16 @@ pub(crate) fn row(domain: &Domain) -> Result<Vec<Datum>> {
     ])
 }
 
-pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::Enums) -> Result<Domains> {
-    let named = |row: &Vec<Datum>| read(row, known).map(|domain| (domain.name.clone(), Arc::new(domain)));
-    rows.iter().map(named).collect()
+pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::Enums, places: &Placements) -> Result<Domains> {
+    let mut all = Domains::default();
+    for row in rows {
+        let domain = read(row, known, places)?;
+        all.insert(domain.space, &domain.name.clone(), Arc::new(domain));
+    }
+    Ok(all)
 }
 
-fn read(row: &[Datum], known: &enums::Enums) -> Result<Domain> {
+fn read(row: &[Datum], known: &enums::Enums, places: &Placements) -> Result<Domain> {
     let [
         oid,
         Datum::Text(name),
@@ -132,6 +137,7 @@ fn read(row: &[Datum], known: &enums::Enums) -> Result<Domain> {
         let (oid, name) = (object(oid)?.0, name.to_string());
         (checks.len() == names.len()).then_some(Domain {
             oid,
+            space: space_of(places, ObjectId(oid)),
             name,
             base,
             digits,
@@ -158,11 +164,7 @@ pub(super) fn read_digits(digits: &Datum) -> Option<Option<u8>> {
 }
 
 impl Catalog {
-    pub fn domain(&self, name: &str) -> Option<&Arc<Domain>> {
-        self.domains.get(name)
-    }
-
-    /// By name.
+    /// By schema, then by name.
     pub fn domains(&self) -> impl Iterator<Item = &Arc<Domain>> {
         self.domains.values()
     }
@@ -179,8 +181,8 @@ impl Catalog {
     pub(crate) fn with_domain(&self, domain: Domain) -> Catalog {
         let mut domains = Domains::clone(&self.domains);
         let (oid, domain) = (domain.oid, Arc::new(domain));
-        domains.retain(|_, old| old.oid != oid);
-        domains.insert(domain.name.clone(), domain.clone());
+        domains.take(|old| old.oid == oid);
+        domains.insert(domain.space, &domain.name, domain.clone());
         let catalog = self.with_domains(domains);
         let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.oid == oid);
         if !self.by_oid.values().any(|table| table.columns.iter().any(is_of)) {
@@ -197,9 +199,9 @@ impl Catalog {
         catalog.with_tables(tables.collect())
     }
 
-    pub(crate) fn without_domain(&self, name: &str) -> Catalog {
+    pub(crate) fn without_domain(&self, oid: u32) -> Catalog {
         let mut domains = Domains::clone(&self.domains);
-        domains.remove(name);
+        domains.take(|own| own.oid == oid);
         self.with_domains(domains)
     }
 }

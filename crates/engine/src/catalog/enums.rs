@@ -4,24 +4,23 @@
 //! |---|---|
 //! | 9 enums | oid, array (the oid of the type of its arrays), name, labels, positions, oids (of the labels) |
 //!
-//! 1. Types have one name space. Relations have another; but as in PostgreSQL, where a relation stands for a type of
-//!    its rows, no relation has a type's name.
+//! 1. Types of a schema have one name space. Relations have another; but as in PostgreSQL, where a relation stands for
+//!    a type of its rows, no relation has the name of a type of its schema.
 //! 2. All columns of a catalogue have the definitions that it has: one that is altered is replaced in all tables and
 //!    views ([`Catalog::with_enum`]).
 //! 3. What names a type within SQL text (defaults, conditions, views) is found by its words: see the SQL front end.
+use super::names::{Placed, Space};
 use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table, next_version};
 use crate::error::{EngineError, Result};
 use crate::types::enums::{EnumDef, Label};
 use crate::types::{Array, DataType, Datum, DatumRef, EnumType, Items, Style};
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
 
 pub(crate) const ENUMS: ObjectId = ObjectId(9);
 
-/// By name.
-pub(crate) type Enums = BTreeMap<String, EnumType>;
+pub(crate) type Enums = Placed<EnumType>;
 
 static DEFINITION: LazyLock<Arc<Table>> = LazyLock::new(|| {
     let of = |item: DataType| item.array().expect("these are no arrays");
@@ -143,13 +142,9 @@ fn value_of(of: DataType, text: &str) -> Result<Datum> {
 }
 
 impl Catalog {
-    pub fn enum_type(&self, name: &str) -> Option<EnumType> {
-        self.enums.get(name).copied()
-    }
-
     /// 42710 where a type has the name that a relation would get (invariant 1).
-    pub(crate) fn refuse_type(&self, name: &str) -> Result<()> {
-        if !self.enums.contains_key(name) && self.domain(name).is_none() {
+    pub(crate) fn refuse_type(&self, space: Space, name: &str) -> Result<()> {
+        if !self.type_name_taken(space, name) {
             return Ok(());
         }
         let hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict \
@@ -157,7 +152,7 @@ impl Catalog {
         Err(EngineError::new("42710", format!("type \"{name}\" already exists")).with_hint(hint))
     }
 
-    /// By name.
+    /// By schema, then by name.
     pub fn enum_types(&self) -> impl Iterator<Item = EnumType> {
         self.enums.values().copied()
     }
@@ -180,11 +175,11 @@ impl Catalog {
     }
 
     /// This catalogue with a type added, or one of the same oid replaced (invariant 2).
-    pub(crate) fn with_enum(&self, of: EnumType) -> Catalog {
+    pub(crate) fn with_enum(&self, space: Space, of: EnumType) -> Catalog {
         let mut enums = Enums::clone(&self.enums);
         let oid = of.def().oid;
-        let before = enums.extract_if(.., |_, old| old.def().oid == oid).count();
-        enums.insert(of.def().name.clone(), of);
+        let before = enums.take(|old| old.def().oid == oid);
+        enums.insert(space, &of.def().name, of);
         let catalog = self.with_enums(enums);
         if before == 0 {
             return catalog;
@@ -206,13 +201,12 @@ impl Catalog {
             Some(columns) => Arc::new(super::views::View { columns, ..(**view).clone() }),
             None => view.clone(),
         });
-        let views = views.map(|view| (view.name.clone(), view)).collect();
-        catalog.with_tables(tables.collect()).with_views(views)
+        catalog.with_tables(tables.collect()).with_views(views.collect())
     }
 
-    pub(crate) fn without_enum(&self, name: &str) -> Catalog {
+    pub(crate) fn without_enum(&self, of: EnumType) -> Catalog {
         let mut enums = Enums::clone(&self.enums);
-        enums.remove(name);
+        enums.take(|own| own.is_same(of));
         self.with_enums(enums)
     }
 }

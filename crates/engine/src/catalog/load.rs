@@ -3,8 +3,9 @@ use super::comments::{self, Comments};
 use super::domains;
 use super::enums::{self, Enums};
 use super::foreign;
+use super::temporary::{self, Placements, space_of};
 use super::views::{self, ViewUse};
-use super::{Catalog, ColumnDef, Table, access, roles, system, temporary};
+use super::{Catalog, ColumnDef, Table, access, roles, schemas, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
@@ -60,9 +61,10 @@ type Rows = Vec<Vec<Datum>>;
 /// Puts tables together from their rows; `whole`: refuses parts of definitions.
 fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
     let [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, others @ ..] = rows;
-    let [enum_rows, temporaries, access_rows, member_rows, domain_rows] = others;
-    let enums = assemble_enums(enum_rows)?;
-    let domains = domains::read_all(&domain_rows, &enums)?;
+    let [enum_rows, placed, access_rows, member_rows, domain_rows, schema_rows] = others;
+    let places = placed.iter().map(|row| temporary::read(row)).collect::<Result<Placements>>()?;
+    let enums = assemble_enums(enum_rows, &places)?;
+    let domains = domains::read_all(&domain_rows, &enums, &places)?;
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
         let (table, position, column) = system::read_column(&row, &enums, &domains, whole)?;
@@ -73,7 +75,6 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
     let mut checks = grouped(check_rows.iter().filter_map(|row| system::read_check(row).transpose()))?;
     let key = |row: &Vec<Datum>| foreign::read(row).map(|key| (key.table, Arc::new(key)));
     let mut foreign_keys = grouped(key_rows.iter().map(key))?;
-    let temporary = temporaries.iter().map(|row| temporary::read(row)).collect::<Result<BTreeMap<_, _>>>()?;
     let mut out: BTreeMap<ObjectId, Arc<Table>> = BTreeMap::new();
     for row in tables {
         let (oid, name, statistics) = system::read_table(&row)?;
@@ -88,11 +89,12 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
         table.foreign_keys = foreign_keys.remove(&oid).unwrap_or_default();
         table.foreign_keys.sort_by_key(|key| key.oid);
         table.statistics = statistics;
-        table.temporary = temporary.get(&oid).copied();
+        table.space = space_of(&places, oid);
+        table.temporary = places.get(&oid).and_then(|placement| placement.on_commit);
         out.insert(oid, Arc::new(table));
     }
-    let views = assemble_views(view_rows, use_rows, &mut columns)?;
-    if whole && temporary.keys().any(|table| !out.contains_key(table)) {
+    let views = assemble_views(view_rows, use_rows, &mut columns, &places)?;
+    if whole && places.iter().any(|(table, place)| place.on_commit.is_some() && !out.contains_key(table)) {
         return Err(EngineError::damaged("the catalogue lacks a table that it calls temporary"));
     }
     if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty() && foreign_keys.is_empty()) {
@@ -100,9 +102,10 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
             "the catalogue has columns, indexes or constraints of tables that it does not have",
         ));
     }
-    let catalog = Catalog::of(out.into_values());
+    let catalog = Catalog::of(out.into_values()).with_schemas(schemas::read_all(&schema_rows)?);
     if whole {
         refuse_lost_keys(&catalog)?;
+        refuse_lost_schemas(&catalog, &places)?;
     }
     let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
     let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums).with_domains(domains);
@@ -133,11 +136,18 @@ fn refuse_lost_keys(catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-fn assemble_enums(rows: Rows) -> Result<Enums> {
-    let mut enums = Enums::new();
+fn refuse_lost_schemas(catalog: &Catalog, places: &Placements) -> Result<()> {
+    match places.values().find(|place| place.on_commit.is_none() && !catalog.is_schema(place.space)) {
+        Some(place) => Err(EngineError::damaged(format!("the catalogue lacks schema {}", place.space.0.0))),
+        None => Ok(()),
+    }
+}
+
+fn assemble_enums(rows: Rows, places: &Placements) -> Result<Enums> {
+    let mut enums = Enums::default();
     for row in rows {
         let def = enums::read(&row)?;
-        enums.insert(def.name.clone(), EnumType::of(def)?);
+        enums.insert(space_of(places, ObjectId(def.oid)), &def.name.clone(), EnumType::of(def)?);
     }
     Ok(enums)
 }
@@ -157,18 +167,20 @@ fn assemble_views(
     view_rows: Rows,
     use_rows: Rows,
     columns: &mut BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>>,
-) -> Result<BTreeMap<String, Arc<views::View>>> {
+    places: &Placements,
+) -> Result<Vec<Arc<views::View>>> {
     let mut uses: BTreeMap<ObjectId, Vec<ViewUse>> = BTreeMap::new();
     for row in use_rows {
         let (view, used) = views::read_use(&row)?;
         uses.entry(view).or_default().push(used);
     }
-    let mut views = BTreeMap::new();
+    let mut views = vec![];
     for row in view_rows {
         let mut view = views::read(&row)?;
         view.columns = columns.remove(&view.oid).unwrap_or_default().into_values().collect();
         view.uses = uses.remove(&view.oid).unwrap_or_default();
-        views.insert(view.name.clone(), Arc::new(view));
+        view.space = space_of(places, view.oid);
+        views.push(Arc::new(view));
     }
     Ok(views)
 }

@@ -6,7 +6,7 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped, domain (its oid), digits (of a second, that values keep) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, and columns with digits: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, schemas, and columns with digits: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
@@ -14,6 +14,7 @@
 //! | 10 temporary_tables | see [`super::temporary`] |
 //! | 11 access, 12 members | see [`super::access`] |
 //! | 13 domains | see [`super::domains`] |
+//! | 14 schemas | see [`super::schemas`] |
 //! | 15 roles | see [`super::roles`] |
 //!
 //! Columns at the end of a table may be missing from older rows: they are NULL.
@@ -23,6 +24,7 @@ use super::domains::{self, DOMAINS, Domains};
 use super::enums::{self, ENUMS, Enums};
 use super::extras;
 use super::foreign::{self, FOREIGN_KEYS};
+use super::schemas::{self, SCHEMAS};
 use super::temporary::{self, TEMPORARY_TABLES};
 use super::views::{self, VIEW_USES, VIEWS};
 use super::{Check, ColumnDef, Index, Statistics, Table};
@@ -36,7 +38,7 @@ pub const COLUMNS: ObjectId = ObjectId(2);
 pub(crate) const INDEXES: ObjectId = ObjectId(3);
 pub(crate) const CHECKS: ObjectId = ObjectId(4);
 /// All that describe tables and views.
-pub(crate) const ALL: [ObjectId; 13] = [
+pub(crate) const ALL: [ObjectId; 14] = [
     TABLES,
     COLUMNS,
     INDEXES,
@@ -50,6 +52,7 @@ pub(crate) const ALL: [ObjectId; 13] = [
     ACCESS,
     MEMBERS,
     DOMAINS,
+    SCHEMAS,
 ];
 /// User objects have at least this id.
 pub(crate) const FIRST_USER: u32 = 16;
@@ -108,6 +111,7 @@ pub fn table(oid: ObjectId) -> Option<&'static Arc<Table>> {
         TEMPORARY_TABLES => return Some(temporary::table()),
         ACCESS | MEMBERS => return Some(access::table(oid)),
         DOMAINS => return Some(domains::table()),
+        SCHEMAS => return Some(schemas::table()),
         _ => {}
     }
     SYSTEM.get((oid.0 as usize).checked_sub(1)?)
@@ -143,12 +147,12 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
     row
 }
 
-/// Rows of columns without a domain and without digits, and of roles without attributes, are written as before there
-/// were any: older programs read them.
+/// Rows of columns without a domain and without digits, of roles without attributes, and of what views read in the
+/// schema public, are written as before there were any: older programs read them.
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
     let lacks = match table.oid {
         COLUMNS => 2,
-        super::roles::ROLES => 1,
+        super::roles::ROLES | VIEW_USES => 1,
         _ => return false,
     };
     row.len() == table.columns.len() - lacks
@@ -213,7 +217,7 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 /// `None`: it is a note ([`foreign_keys_row`] and its kind).
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
-    let notes = own.into_iter().chain([temporary::note_row(), access::note_row()]);
+    let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
     match row {
         note if notes.clone().any(|known| *note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {

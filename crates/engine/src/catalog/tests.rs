@@ -18,6 +18,7 @@ fn index(oid: u32, name: &str, primary: bool) -> Arc<Index> {
 #[test]
 fn definitions_survive_their_rows() {
     let domain = Arc::new(Domain {
+        space: Space::PUBLIC,
         oid: 30,
         name: "d".into(),
         base: DataType::Int4,
@@ -42,10 +43,11 @@ fn definitions_survive_their_rows() {
         system::read_table(&through(system::TABLES, system::table_row(&t))).unwrap(),
         (t.oid, t.name.clone(), None)
     );
-    let domains = Domains::from([("d".into(), domain)]);
+    let mut domains = Domains::default();
+    domains.insert(Space::PUBLIC, "d", domain);
     for (i, c) in t.columns.iter().enumerate() {
         let row = through(system::COLUMNS, system::column_row(t.oid, i, c));
-        assert_eq!(system::read_column(&row, &Enums::new(), &domains, true).unwrap(), (t.oid, i, c.clone()));
+        assert_eq!(system::read_column(&row, &Enums::default(), &domains, true).unwrap(), (t.oid, i, c.clone()));
     }
     for i in &t.indexes {
         assert_eq!(&system::read_index(&through(system::INDEXES, system::index_row(i))).unwrap(), &**i);
@@ -63,10 +65,10 @@ fn snapshots_do_not_change() {
     ));
     let empty = Catalog::default();
     let one = empty.with(t.clone());
-    assert!(empty.table("t").is_none() && !empty.name_taken(None, "i"));
+    assert!(empty.table("t").is_none() && !empty.name_taken(Space::PUBLIC, "i"));
     assert_eq!(one.table("t"), Some(&t));
     assert_eq!(one.index("i").unwrap().oid, ObjectId(21));
-    assert!(one.table("i").is_none() && one.name_taken(None, "i"));
+    assert!(one.table("i").is_none() && one.name_taken(Space::PUBLIC, "i"));
     assert_ne!(one.version(), empty.version());
     assert!(one.without(t.oid).table("t").is_none());
     assert_eq!(one.table_by_oid(system::COLUMNS).unwrap().name, "columns");

@@ -3,7 +3,7 @@
 //! | table | columns |
 //! |---|---|
 //! | 6 views | oid, name, sql (of the query), zone (in which its constants are read), depth (levels of the query) |
-//! | 7 view_uses | view (oid), relation (name), columns (how many that had), used (positions, "0,2") |
+//! | 7 view_uses | view (oid), relation (name), columns (how many that had), used (positions, "0,2"), schema (oid, NULL: public) |
 //!
 //! A view's columns are rows of table 2, as a table's are.
 //!
@@ -13,12 +13,11 @@
 //! 3. Relations are known by name, because TRUNCATE gives a table another object id.
 //! 4. No view reads itself, through whatever others.
 //! 5. A database of before has no rows here: it has no views.
+use super::names::{Among, Placed, RelationName, Space};
 use super::system::{bad, object, positions, positions_text};
-use super::temporary::{Names, RelationName};
 use super::{Catalog, ColumnDef, Table};
 use crate::error::Result;
 use crate::types::{DataType, Datum};
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
 
@@ -28,6 +27,7 @@ pub(crate) const VIEW_USES: ObjectId = ObjectId(7);
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub oid: ObjectId,
+    pub space: Space,
     pub name: String,
     pub columns: Vec<ColumnDef>,
     /// The query, as SQL text.
@@ -42,6 +42,7 @@ pub struct View {
 /// A table, a sequence or a view that a view reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewUse {
+    pub space: Space,
     pub relation: String,
     /// The columns that the view sees: so many of the first, dropped ones among them.
     pub columns: usize,
@@ -57,7 +58,11 @@ static DEFINITIONS: LazyLock<[Arc<Table>; 2]> = LazyLock::new(|| {
     };
     [
         table(VIEWS, "views", &[("oid", Int8), ("name", Text), ("sql", Text), ("zone", Text), ("depth", Int4)]),
-        table(VIEW_USES, "view_uses", &[("view", Int8), ("relation", Text), ("columns", Int4), ("used", Text)]),
+        table(
+            VIEW_USES,
+            "view_uses",
+            &[("view", Int8), ("relation", Text), ("columns", Int4), ("used", Text), ("schema", Int8)],
+        ),
     ]
 });
 
@@ -77,15 +82,17 @@ pub(crate) fn row(view: &View) -> Vec<Datum> {
 }
 
 pub(crate) fn use_row(view: ObjectId, used: &ViewUse) -> Vec<Datum> {
-    vec![
+    let mut row = vec![
         Datum::Int8(view.0.into()),
         Datum::text(used.relation.as_str()),
         Datum::Int4(used.columns as i32),
         Datum::text(positions_text(&used.used)),
-    ]
+    ];
+    row.extend((used.space != Space::PUBLIC).then(|| Datum::Int8(used.space.0.0.into())));
+    row
 }
 
-/// A view without its columns and without what it reads.
+/// A view without its columns and without what it reads, as if it were in the schema public.
 pub(crate) fn read(row: &[Datum]) -> Result<View> {
     let [oid, Datum::Text(name), Datum::Text(sql), Datum::Text(zone), Datum::Int4(depth)] = row else {
         return Err(bad("views"));
@@ -93,6 +100,7 @@ pub(crate) fn read(row: &[Datum]) -> Result<View> {
     let read = || {
         Some(View {
             oid: object(oid)?,
+            space: Space::PUBLIC,
             name: name.to_string(),
             columns: Vec::new(),
             sql: sql.to_string(),
@@ -106,42 +114,49 @@ pub(crate) fn read(row: &[Datum]) -> Result<View> {
 
 /// The view's object id, and what it reads.
 pub(crate) fn read_use(row: &[Datum]) -> Result<(ObjectId, ViewUse)> {
-    let [view, Datum::Text(relation), Datum::Int4(columns), Datum::Text(used)] = row else {
+    let [view, Datum::Text(relation), Datum::Int4(columns), Datum::Text(used), schema] = row else {
         return Err(bad("view uses"));
     };
     let read = || {
         let used = if used.is_empty() { Vec::new() } else { positions(used)? };
         let columns = usize::try_from(*columns).ok()?;
-        Some((object(view)?, ViewUse { relation: relation.to_string(), columns, used }))
+        let space = if schema.is_null() { Space::PUBLIC } else { Space(object(schema)?) };
+        Some((object(view)?, ViewUse { space, relation: relation.to_string(), columns, used }))
     };
     read().ok_or_else(|| bad("view uses"))
 }
 
-impl Catalog {
-    pub fn view<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<View>> {
-        self.views.get(name.name()).filter(|_| self.reaches_permanent(name))
+impl ViewUse {
+    /// The relation, to every session.
+    pub fn name(&self) -> RelationName {
+        RelationName::new(Among::In(self.space), self.relation.as_str())
     }
 
-    /// By name.
+    fn is_of(&self, space: Space, name: &str) -> bool {
+        self.space == space && self.relation == name
+    }
+}
+
+impl Catalog {
+    /// By schema, then by name.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
     }
 
     /// The views that read a relation, oldest first; with `column`, those that name its column at that position.
-    pub fn views_on<N: Names + ?Sized>(&self, relation: &N, column: Option<usize>) -> Vec<Arc<View>> {
-        let reaches = self.reaches_permanent(relation);
-        let names = |used: &ViewUse| {
-            reaches && used.relation == relation.name() && column.is_none_or(|at| used.used.contains(&at))
-        };
+    pub fn views_on(&self, (space, name): (Space, &str), column: Option<usize>) -> Vec<Arc<View>> {
+        let names = |used: &ViewUse| used.is_of(space, name) && column.is_none_or(|at| used.used.contains(&at));
         let mut found: Vec<_> = self.views().filter(|view| view.uses.iter().any(names)).cloned().collect();
         found.sort_by_key(|view| view.oid);
         found
     }
 
     /// Whether a view reads a relation, through whatever others.
-    pub fn reads(&self, view: &View, relation: &str) -> bool {
-        let deeper = |name: &str| self.views.get(name).is_some_and(|inner| self.reads(inner, relation));
-        view.uses.iter().any(|used| used.relation == relation || deeper(&used.relation))
+    pub fn reads(&self, view: &View, space: Space, name: &str) -> bool {
+        let deeper = |used: &ViewUse| {
+            self.views.get(used.space, &used.relation).is_some_and(|inner| self.reads(inner, space, name))
+        };
+        view.uses.iter().any(|used| used.is_of(space, name) || deeper(used))
     }
 
     /// The most levels that a view has.
@@ -149,27 +164,30 @@ impl Catalog {
         self.views().map(|view| view.depth as usize).max().unwrap_or(0)
     }
 
-    pub(crate) fn with_views(&self, views: BTreeMap<String, Arc<View>>) -> Catalog {
-        Catalog { views: Arc::new(views), version: super::next_version(), ..self.clone() }
+    pub(crate) fn with_views(&self, views: Vec<Arc<View>>) -> Catalog {
+        let mut all = Placed::default();
+        for view in views {
+            all.insert(view.space, &view.name.clone(), view);
+        }
+        Catalog { views: Arc::new(all), version: super::next_version(), ..self.clone() }
     }
 
     /// This catalogue with a view added or replaced.
     pub(crate) fn with_view(&self, view: View) -> Catalog {
-        let mut views = BTreeMap::clone(&self.views);
-        views.insert(view.name.clone(), Arc::new(view));
-        self.with_views(views)
+        let others = self.views().filter(|other| other.oid != view.oid).cloned();
+        let mut all: Vec<Arc<View>> = others.collect();
+        all.push(Arc::new(view));
+        self.with_views(all)
     }
 
-    pub(crate) fn without_view(&self, name: &str) -> Catalog {
-        let mut views = BTreeMap::clone(&self.views);
-        views.remove(name);
-        self.with_views(views)
+    pub(crate) fn without_view(&self, oid: ObjectId) -> Catalog {
+        self.with_views(self.views().filter(|view| view.oid != oid).cloned().collect())
     }
 
     /// What a view reads that is not as it left it (invariant 1).
     pub(crate) fn missing_of(&self, view: &View) -> Option<String> {
         let lacks = |used: &&ViewUse| {
-            let relation = RelationName::permanent(used.relation.as_str());
+            let relation = used.name();
             let columns = match (self.table(&relation), self.view(&relation)) {
                 (Some(table), _) => &table.columns,
                 (None, Some(view)) => &view.columns,

@@ -91,7 +91,8 @@ impl Txn {
             indexes.push(Arc::new(Index { extras, ..new }));
         }
         let empty = Statistics { rows: 0, pages: 0 };
-        let mut new = Table { temporary: old.temporary, ..Table::new(oid, old.name.clone(), columns, indexes) };
+        let mut new =
+            Table { space: old.space, temporary: old.temporary, ..Table::new(oid, old.name.clone(), columns, indexes) };
         new.checks = old.checks.clone();
         new.statistics = old.statistics.map(|_| empty);
         new.foreign_keys = old.foreign_keys.iter().map(|key| Arc::new(moved(key, old, &new))).collect();
@@ -111,7 +112,7 @@ impl Txn {
         if table.primary_key().is_some() {
             return Err(two_primary_keys(&table.name));
         }
-        if catalog.name_taken(table.space(), &spec.name) {
+        if catalog.name_taken(table.space, &spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
         let mut columns = table.columns.clone();
@@ -177,7 +178,7 @@ impl Txn {
         }
         let (catalog, table) = self.alone(table).await?;
         let what = format!("column {} of table {}", table.columns[at].name, table.name);
-        refuse_read(&catalog, &table.full_name(), Some(at), &what)?;
+        refuse_read(&catalog, (table.space, &table.name), Some(at), &what)?;
         let has_column = |index: &Arc<Index>| index.columns.contains(&at) || index.included().contains(&at);
         let (doomed, kept): (Vec<_>, Vec<_>) = table.indexes.iter().cloned().partition(has_column);
         for index in doomed {
@@ -239,11 +240,11 @@ impl Txn {
     pub async fn rename_table(&mut self, table: &Table, name: &str) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let name = truncate_name(name);
-        if catalog.name_taken(table.space(), name) {
+        if catalog.name_taken(table.space, name) {
             return Err(EngineError::duplicate_relation(name));
         }
         if table.temporary.is_none() {
-            catalog.refuse_type(name)?;
+            catalog.refuse_type(table.space, name)?;
         }
         refuse_rename(&catalog, &table, None)?;
         let mut renamed = Table::clone(&table);
@@ -258,7 +259,7 @@ impl Txn {
     pub async fn rename_index(&mut self, table: &Table, index: ObjectId, name: &str) -> Result<Arc<Table>> {
         let (catalog, table) = self.alone(table).await?;
         let name = truncate_name(name);
-        if catalog.name_taken(table.space(), name) {
+        if catalog.name_taken(table.space, name) {
             return Err(EngineError::duplicate_relation(name));
         }
         let old = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
@@ -325,6 +326,6 @@ impl Txn {
 fn contains_nulls(table: &Table, column: &str) -> EngineError {
     let (t, c) = (&table.name, column);
     EngineError::new("23502", format!("column \"{c}\" of relation \"{t}\" contains null values"))
-        .on_table(t)
+        .on_table(table)
         .on_column(c)
 }

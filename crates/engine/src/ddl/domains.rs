@@ -15,7 +15,7 @@ mod tests;
 impl Txn {
     /// A number for a domain, or a constraint of one.
     pub fn new_oid(&self) -> u32 {
-        self.store().next_object().0
+        self.next_object().0
     }
 
     /// 42710 where a type or a relation has the name. Its oid is of [`Txn::new_oid`].
@@ -23,7 +23,9 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         let domain = Domain { name: truncate_name(&domain.name).to_owned(), ..domain };
-        refuse_taken(&catalog, &domain.name)?;
+        super::schemas::require(&catalog, domain.space)?;
+        refuse_taken(&catalog, domain.space, &domain.name)?;
+        self.place(ObjectId(domain.oid), domain.space).await?;
         self.insert(system_table(DOMAINS), &row(&domain)?).await?;
         self.note_feature(&system::domains_row()).await?;
         self.set_catalog(Arc::new(catalog.with_domain(domain)));
@@ -39,7 +41,7 @@ impl Txn {
     }
 
     /// What keeps programs away that do not know what rows keep.
-    async fn note_feature(&mut self, note: &[Datum]) -> Result<()> {
+    pub(super) async fn note_feature(&mut self, note: &[Datum]) -> Result<()> {
         let note = note.to_vec();
         if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
             self.insert(system_table(system::CHECKS), &note).await?;
@@ -51,9 +53,11 @@ impl Txn {
     pub async fn replace_domain(&mut self, domain: Domain) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
-        if catalog.domain(&domain.name).is_none_or(|old| old.oid != domain.oid) {
-            refuse_taken(&catalog, &domain.name)?;
+        let old = catalog.domain_of_oid(domain.oid).ok_or_else(|| undefined(&domain.name))?;
+        if (old.space, &old.name) != (domain.space, &domain.name) {
+            refuse_taken(&catalog, domain.space, &domain.name)?;
         }
+        self.move_placement(ObjectId(domain.oid), old.space, domain.space).await?;
         let (oid, row) = (Datum::Int8(domain.oid.into()), row(&domain)?);
         let found = self.change_definitions(DOMAINS, |r| r[0] == oid, |_| Some(row.clone())).await?;
         assert_eq!(found, 1, "each domain has one definition");
@@ -62,11 +66,11 @@ impl Txn {
     }
 
     /// No column may be of it: who calls has looked. 42704 where there is none.
-    pub async fn drop_domain(&mut self, name: &str) -> Result<()> {
+    pub async fn drop_domain(&mut self, domain: &Domain) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
-        let undefined = || EngineError::new("42704", format!("type \"{name}\" does not exist"));
-        let domain = catalog.domain(name).ok_or_else(undefined)?.clone();
+        let name = &domain.name;
+        let domain = catalog.domain_of_oid(domain.oid).ok_or_else(|| undefined(name))?.clone();
         let is_of = |own: &Arc<Domain>| own.oid == domain.oid;
         for table in catalog.tables() {
             if let Some(column) = table.columns.iter().find(|column| column.domain.as_ref().is_some_and(is_of)) {
@@ -79,7 +83,12 @@ impl Txn {
         self.change_definitions(DOMAINS, |r| r[0] == oid, |_| None).await?;
         let oid = ObjectId(domain.oid);
         self.delete_access(oid).await?;
-        self.set_catalog(Arc::new(catalog.without_domain(name).with_access_to(oid, None)));
+        self.displace(oid, domain.space).await?;
+        self.set_catalog(Arc::new(catalog.without_domain(domain.oid).with_access_to(oid, None)));
         Ok(())
     }
+}
+
+fn undefined(name: &str) -> EngineError {
+    EngineError::new("42704", format!("type \"{name}\" does not exist"))
 }

@@ -1,7 +1,7 @@
 //! Enum types are made, altered and dropped, inside a transaction and under the lock of definitions.
 use super::system_table;
 use crate::catalog::enums::{ENUMS, row};
-use crate::catalog::temporary::RelationName;
+use crate::catalog::names::{Among, RelationName, Space};
 use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
@@ -15,12 +15,13 @@ mod tests;
 
 impl Txn {
     /// 42710 where a type or a relation has the name, 23505 where a label stands twice.
-    pub async fn create_enum(&mut self, name: &str, labels: &[String]) -> Result<EnumType> {
+    pub async fn create_enum(&mut self, space: Space, name: &str, labels: &[String]) -> Result<EnumType> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         let name = truncate_name(name);
-        refuse_taken(&catalog, name)?;
-        let next = || self.store().next_object().0;
+        super::schemas::require(&catalog, space)?;
+        refuse_taken(&catalog, space, name)?;
+        let next = || self.next_object().0;
         let (oid, array) = (next(), next());
         let oids: Vec<u32> = labels.iter().map(|_| next()).collect();
         let def = EnumDef::new(oid, array, name, labels, &oids)?;
@@ -30,47 +31,51 @@ impl Txn {
             self.insert(system_table(system::CHECKS), &note).await?;
         }
         let of = EnumType::of(def)?;
-        self.set_catalog(Arc::new(catalog.with_enum(of)));
+        self.place(ObjectId(oid), space).await?;
+        self.set_catalog(Arc::new(catalog.with_enum(space, of)));
         Ok(of)
     }
 
     /// 42704 where there is no such type; else as [`EnumDef::with_label`].
-    pub async fn add_enum_label(&mut self, name: &str, label: &str, place: Place<'_>) -> Result<()> {
+    pub async fn add_enum_label(&mut self, of: EnumType, label: &str, place: Place<'_>) -> Result<()> {
         self.lock_ddl().await?;
-        let oid = self.store().next_object().0;
-        self.replace_enum(name, |def| def.with_label(label, place, oid)).await
+        let oid = self.next_object().0;
+        self.replace_enum(of, |def| def.with_label(label, place, oid)).await
     }
 
     /// 42704 where there is no such type; else as [`EnumDef::with_renamed`].
-    pub async fn rename_enum_label(&mut self, name: &str, from: &str, to: &str) -> Result<()> {
-        self.replace_enum(name, |def| def.with_renamed(from, to)).await
+    pub async fn rename_enum_label(&mut self, of: EnumType, from: &str, to: &str) -> Result<()> {
+        self.replace_enum(of, |def| def.with_renamed(from, to)).await
     }
 
     /// 42704 where there is no such type, 42710 where the new name is taken.
-    pub async fn rename_enum(&mut self, name: &str, to: &str) -> Result<()> {
+    pub async fn rename_enum(&mut self, of: EnumType, to: &str) -> Result<()> {
         self.lock_ddl().await?;
         let to = truncate_name(to);
-        refuse_taken(&self.catalog(), to)?;
-        self.replace_enum(name, |def| Ok(def.renamed(to))).await
+        let catalog = self.catalog();
+        refuse_taken(&catalog, space_of(&catalog, of)?, to)?;
+        self.replace_enum(of, |def| Ok(def.renamed(to))).await
     }
 
-    async fn replace_enum(&mut self, name: &str, change: impl FnOnce(&EnumDef) -> Result<EnumDef>) -> Result<()> {
+    async fn replace_enum(&mut self, of: EnumType, change: impl FnOnce(&EnumDef) -> Result<EnumDef>) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
-        let def = change(catalog.enum_type(name).ok_or_else(|| undefined_type(name))?.def())?;
+        let (space, now) = (space_of(&catalog, of)?, now(&catalog, of)?);
+        let def = change(now.def())?;
         let (of, row) = (Datum::Int8(def.oid.into()), row(&def)?);
         let found = self.change_definitions(ENUMS, |r| r[0] == of, |_| Some(row.clone())).await?;
         assert_eq!(found, 1, "each type has one definition");
-        let catalog = catalog.with_enum(EnumType::of(def)?);
+        let catalog = catalog.with_enum(space, EnumType::of(def)?);
         self.set_catalog(Arc::new(catalog));
         Ok(())
     }
 
     /// 42704 where there is no such type, 2BP01 where a column is of it.
-    pub async fn drop_enum(&mut self, name: &str) -> Result<()> {
+    pub async fn drop_enum(&mut self, of: EnumType) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
-        let of = catalog.enum_type(name).ok_or_else(|| undefined_type(name))?;
+        let (of, space) = (now(&catalog, of)?, space_of(&catalog, of)?);
+        let name = &of.def().name;
         if let Some(user) = users(&catalog, of).first() {
             let error =
                 EngineError::new("2BP01", format!("cannot drop type {name} because other objects depend on it"));
@@ -81,7 +86,8 @@ impl Txn {
         self.change_definitions(ENUMS, |r| r[0] == oid, |_| None).await?;
         let oid = ObjectId(of.def().oid);
         self.delete_access(oid).await?;
-        self.set_catalog(Arc::new(catalog.without_enum(name).with_access_to(oid, None)));
+        self.displace(oid, space).await?;
+        self.set_catalog(Arc::new(catalog.without_enum(of).with_access_to(oid, None)));
         Ok(())
     }
 }
@@ -100,17 +106,23 @@ fn users(catalog: &Catalog, of: EnumType) -> Vec<String> {
     of_table.chain(of_view.map(|view| format!("view {}", view.name))).collect()
 }
 
-/// 42710 where a type, or a relation, has the name.
-pub(super) fn refuse_taken(catalog: &Catalog, name: &str) -> Result<()> {
+/// 42710 where a type of the schema, or a relation, has the name.
+pub(super) fn refuse_taken(catalog: &Catalog, space: Space, name: &str) -> Result<()> {
     // A relation stands for a type of its rows; an index does not.
-    let named = RelationName::permanent(name);
+    let named = RelationName::new(Among::In(space), name);
     let relation = catalog.table(&named).is_some() || catalog.view(&named).is_some();
-    match catalog.enum_type(name).is_some() || catalog.domain(name).is_some() || relation {
+    match catalog.type_name_taken(space, name) || relation {
         true => Err(EngineError::new("42710", format!("type \"{name}\" already exists"))),
         false => Ok(()),
     }
 }
 
-fn undefined_type(name: &str) -> EngineError {
-    EngineError::new("42704", format!("type \"{name}\" does not exist"))
+/// The type as it is defined now. 42704 where it has gone.
+fn now(catalog: &Catalog, of: EnumType) -> Result<EnumType> {
+    let found = catalog.enum_types().find(|known| known.is_same(of));
+    found.ok_or_else(|| EngineError::new("42704", format!("type \"{}\" does not exist", of.def().name)))
+}
+
+fn space_of(catalog: &Catalog, of: EnumType) -> Result<Space> {
+    Ok(catalog.space_of_type(now(catalog, of)?.def().oid).expect("a type is in a space"))
 }

@@ -30,7 +30,7 @@ impl Txn {
     pub async fn add_foreign_key(&mut self, table: &Table, mut key: ForeignKey) -> Result<Arc<Table>> {
         let (_, table) = self.alone(table).await?;
         key.name = truncate_name(&key.name).into();
-        (key.oid, key.table) = (self.store().next_object(), table.oid);
+        (key.oid, key.table) = (self.next_object(), table.oid);
         assert!(table.foreign_keys.iter().all(|other| other.name != key.name), "the caller names them apart");
         if key.validated {
             self.refuse_violations(&table, &key).await?;

@@ -19,7 +19,7 @@ impl Txn {
         if self.catalog().role(&role.name).is_some() {
             return Err(EngineError::new("42710", format!("role \"{}\" already exists", role.name)));
         }
-        role.oid = self.store().next_object().0;
+        role.oid = self.next_object().0;
         self.put_role(role).await
     }
 

@@ -3,9 +3,10 @@
 //!
 //! 1. All of it is DDL in a transaction, as DROP TABLE and TRUNCATE are: a crash leaves nothing half done.
 //! 2. What a session leaves, and could not drop, is dropped at the next opening: no other session sees it until then.
-use super::system_table;
-use crate::catalog::temporary::{OnCommit, OwnSpace, Space, TEMPORARY_TABLES, Temporary, note_row, row};
-use crate::catalog::{Table, system};
+use crate::catalog::Table;
+use crate::catalog::names::Space;
+use crate::catalog::path::Viewer;
+use crate::catalog::temporary::OnCommit;
 use crate::database::{Core, Database};
 use crate::error::{EngineError, Result};
 use crate::locks::LockMode;
@@ -20,22 +21,14 @@ impl Txn {
     /// The space of the session, which gets one now if it has none.
     pub(super) fn own_space(&self) -> Result<Space> {
         let own = self.space().ok_or_else(|| EngineError::internal("a temporary table belongs to a session"))?;
-        Ok(*own.get_or_init(|| {
+        Ok(*own.own.get_or_init(|| {
             let catalog = self.catalog();
             // An id that a crash made free again may still be the space of tables that are not dropped yet.
-            let unused = |space: &Space| catalog.spaces().all(|known| known != *space);
-            let ids = std::iter::repeat_with(|| Space(self.store().next_object()));
+            let spaces = catalog.spaces();
+            let unused = |space: &Space| !spaces.contains(space);
+            let ids = std::iter::repeat_with(|| Space(self.next_object()));
             ids.into_iter().find(unused).expect("ids do not end")
         }))
-    }
-
-    pub(super) async fn insert_temporary(&mut self, table: ObjectId, temporary: Temporary) -> Result<()> {
-        self.insert(system_table(TEMPORARY_TABLES), &row(table, temporary)).await?;
-        let note = note_row();
-        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
-            self.insert(system_table(system::CHECKS), &note).await?;
-        }
-        Ok(())
     }
 
     /// Drops the temporary tables that `which` picks. (Foreign keys of others to them go, too.)
@@ -63,11 +56,9 @@ impl Txn {
 
     /// DISCARD TEMP: drops the temporary tables of the session.
     pub async fn discard_temporary(&mut self) -> Result<()> {
-        match self.space().and_then(|own| own.get().copied()) {
-            Some(space) if self.catalog().spaces().any(|known| known == space) => {
-                self.drop_temporary(|table| table.space() == Some(space)).await
-            }
-            _ => Ok(()),
+        match self.catalog().own_space() {
+            Some(space) => self.drop_temporary(|table| table.space == space).await,
+            None => Ok(()),
         }
     }
 
@@ -75,19 +66,18 @@ impl Txn {
     fn with_on_commit(&self) -> Vec<Arc<Table>> {
         let catalog = self.catalog();
         let Some(space) = catalog.own_space() else { return vec![] };
-        let is_own =
-            |t: &&Arc<Table>| t.temporary.is_some_and(|t| t.space == space && t.on_commit != OnCommit::PreserveRows);
+        let is_own = |t: &&Arc<Table>| t.space == space && t.temporary != Some(OnCommit::PreserveRows);
         catalog.temporary_tables().filter(is_own).cloned().collect()
     }
 
     /// Whether ON COMMIT has something to do.
     pub(crate) fn has_on_commit(&self) -> bool {
-        self.space().is_some_and(|own| own.get().is_some()) && !self.with_on_commit().is_empty()
+        self.space().is_some_and(|viewer| viewer.own.get().is_some()) && !self.with_on_commit().is_empty()
     }
 
     /// ON COMMIT DELETE ROWS and ON COMMIT DROP. 0A000 where another table refers to one that loses its rows.
     pub(crate) async fn on_commit(&mut self) -> Result<()> {
-        let is = |table: &Table, what: OnCommit| table.temporary.is_some_and(|t| t.on_commit == what);
+        let is = |table: &Table, what: OnCommit| table.temporary == Some(what);
         let with = self.with_on_commit();
         for table in with.iter().filter(|table| is(table, OnCommit::DeleteRows)) {
             let catalog = self.catalog();
@@ -131,11 +121,11 @@ impl Core {
     /// At opening: those of the run before. `waits`: what that left unfinished may have them locked, so it is done in
     /// the background.
     pub(crate) async fn drop_left_temporary(self: &Arc<Self>, waits: bool) {
-        let spaces: Vec<Space> = self.catalog().spaces().collect();
+        let spaces = self.catalog().spaces();
         if spaces.is_empty() {
             return;
         }
-        let is_left = move |table: &Table| table.space().is_some_and(|space| spaces.contains(&space));
+        let is_left = move |table: &Table| spaces.contains(&table.space);
         match waits {
             false => self.drop_all(is_left).await,
             true => {
@@ -148,11 +138,11 @@ impl Core {
 
 impl Database {
     /// A session has ended: its temporary tables are dropped, in the background.
-    pub fn end_space(&self, own: &OwnSpace) {
-        let Some(space) = own.get().copied() else { return };
+    pub fn end_space(&self, viewer: &Viewer) {
+        let Some(space) = viewer.own.get().copied() else { return };
         let core = self.0.clone();
         self.spawn("temporary tables", async move {
-            core.drop_all(|table| table.space() == Some(space)).await;
+            core.drop_all(|table| table.space == space).await;
         });
     }
 }

@@ -1,5 +1,6 @@
 //! Definitions: refusals, visibility, rollback, restart, and what becomes of the pages.
 use crate::catalog::extras::{Extras, KeyOption};
+use crate::catalog::names::Space;
 use crate::catalog::{ColumnDef, IndexSpec, MAX_COLUMNS, TableSpec};
 use crate::testing::*;
 use crate::txn::{IndexRange, Isolation, Scan, ScanDirection};
@@ -70,7 +71,7 @@ fn definitions_are_seen_when_committed_and_go_with_a_rollback() {
         assert!(txn.catalog().table("t").is_some() && db.catalog().table("t").is_none());
         let mark = txn.savepoint();
         txn.drop_table(&t).await.unwrap();
-        assert!(txn.catalog().table("t").is_none() && !txn.catalog().name_taken(None, "i"));
+        assert!(txn.catalog().table("t").is_none() && !txn.catalog().name_taken(Space::PUBLIC, "i"));
         txn.create_table(spec("t", &["b", "c"], vec![])).await.unwrap();
         txn.rollback_to(mark).await.unwrap();
         assert_eq!(txn.catalog().table("t").map(|t| (t.oid, t.indexes.len())), Some((t.oid, 1)));

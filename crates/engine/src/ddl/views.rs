@@ -1,6 +1,6 @@
 //! Views are made, replaced and dropped, inside a transaction and under the lock of definitions.
 use super::system_table;
-use crate::catalog::temporary::RelationName;
+use crate::catalog::names::{RelationName, Space};
 use crate::catalog::views::{VIEW_USES, VIEWS, View, row, use_row};
 use crate::catalog::{Catalog, Table, system, truncate_name};
 use crate::error::{EngineError, Result};
@@ -23,21 +23,26 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         view.name = truncate_name(&view.name).into();
-        let before = catalog.view(&RelationName::permanent(view.name.as_str())).map(|before| before.oid);
-        if before.is_none() && catalog.name_taken(None, &view.name) {
+        super::schemas::require(&catalog, view.space)?;
+        let before = catalog.view(&view.full_name()).map(|before| before.oid);
+        if before.is_none() && catalog.name_taken(view.space, &view.name) {
             return Err(EngineError::duplicate_relation(&view.name));
         }
-        catalog.refuse_type(&view.name)?;
+        catalog.refuse_type(view.space, &view.name)?;
         if let Some(missing) = catalog.missing_of(&view) {
             return Err(EngineError::undefined_table(&missing));
         }
-        assert!(!catalog.reads(&view, &view.name), "catalog::views, invariant 4: the caller refuses it");
+        assert!(!catalog.reads(&view, view.space, &view.name), "catalog::views, invariant 4: the caller refuses it");
         view.oid = match before {
             Some(oid) => {
                 self.delete_view(oid).await?;
                 oid
             }
-            None => self.store().next_object(),
+            None => {
+                let oid = self.next_object();
+                self.place(oid, view.space).await?;
+                oid
+            }
         };
         self.insert(system_table(VIEWS), &row(&view)).await?;
         for (at, column) in view.columns.iter().enumerate() {
@@ -55,16 +60,16 @@ impl Txn {
     }
 
     /// 42P01 where there is no such view, 2BP01 where another one reads it.
-    pub async fn drop_view(&mut self, name: &str) -> Result<()> {
+    pub async fn drop_view(&mut self, name: &RelationName) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         let gone = || EngineError::new("42P01", format!("view \"{name}\" does not exist"));
-        let full_name = RelationName::permanent(name);
-        let oid = catalog.view(&full_name).ok_or_else(gone)?.oid;
-        refuse_read(&catalog, &full_name, None, &format!("view {name}"))?;
-        self.delete_view(oid).await?;
-        self.delete_access(oid).await?;
-        self.set_catalog(Arc::new(catalog.without_view(name).with_access_to(oid, None)));
+        let view = catalog.view(name).ok_or_else(gone)?;
+        refuse_read(&catalog, (view.space, &view.name), None, &format!("view {name}"))?;
+        self.delete_view(view.oid).await?;
+        self.delete_access(view.oid).await?;
+        self.displace(view.oid, view.space).await?;
+        self.set_catalog(Arc::new(catalog.without_view(view.oid).with_access_to(view.oid, None)));
         Ok(())
     }
 
@@ -76,7 +81,7 @@ impl Txn {
 }
 
 /// 2BP01 where a view reads a relation that goes, or names its column. `what` goes.
-pub(super) fn refuse_read(catalog: &Catalog, relation: &RelationName, column: Option<usize>, what: &str) -> Result<()> {
+pub(super) fn refuse_read(catalog: &Catalog, relation: (Space, &str), column: Option<usize>, what: &str) -> Result<()> {
     match catalog.views_on(relation, column).first() {
         Some(view) => {
             let error = EngineError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
@@ -93,7 +98,7 @@ pub(super) fn refuse_rename(catalog: &Catalog, table: &Table, column: Option<usi
         Some(at) => format!("column {} of table {}", table.columns[at].name, table.name),
         None => format!("table {}", table.name),
     };
-    match catalog.views_on(&table.full_name(), column).first() {
+    match catalog.views_on((table.space, &table.name), column).first() {
         Some(view) => {
             let error =
                 EngineError::unsupported(format!("renaming {what}, which view {} reads, is not supported", view.name));

@@ -367,7 +367,7 @@ fn mixed(key: &ForeignKey, table: &Table) -> EngineError {
 fn refused(key: &ForeignKey, table: &Table) -> EngineError {
     let message =
         format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.name, key.name);
-    EngineError::new("23503", message).on_table(&table.name).on_constraint(&key.name)
+    EngineError::new("23503", message).on_table(table).on_constraint(&key.name)
 }
 
 fn still_referenced(catalog: &Catalog, key: &ForeignKey, table: &Table, values: &[Datum]) -> EngineError {
@@ -379,6 +379,6 @@ fn still_referenced(catalog: &Catalog, key: &ForeignKey, table: &Table, values: 
     let (names, values) = (names(referenced, &key.key), RowText(values));
     EngineError::new("23503", message)
         .with_detail(format!("Key ({names})={values} is still referenced from table \"{}\".", table.name))
-        .on_table(&table.name)
+        .on_table(table)
         .on_constraint(&key.name)
 }

@@ -164,7 +164,7 @@ impl Txn {
             _ => match core.locks.try_acquire(owner, key, mode)? {
                 Some(new) => new,
                 None if wait == LockWait::Skip => return Ok(None),
-                None => return Err(EngineError::lock_not_available(&table.name)),
+                None => return Err(EngineError::lock_not_available(table)),
             },
         };
         if new {
@@ -207,7 +207,7 @@ impl Txn {
                 }
                 (Some(holder), LockWait::Wait) if lock == RowLock::KeyShare => return Ok(Look::Wait(holder)),
                 (Some(holder), LockWait::Wait) => core.wait(self.resources.owner, &holder, self.lock_timeout).await?,
-                (Some(_), LockWait::NoWait) => return Err(EngineError::lock_not_available(&table.name)),
+                (Some(_), LockWait::NoWait) => return Err(EngineError::lock_not_available(table)),
                 (Some(_), LockWait::Skip) => return Ok(Look::Done(RowLockOutcome::Skipped)),
             }
         }

@@ -57,7 +57,7 @@ impl Txn {
                 }
                 Conflict::Duplicate(_) => {
                     let what = key::describe(table, index, &prefix);
-                    return Err(EngineError::duplicate_key(&table.name, &index.name, what));
+                    return Err(EngineError::duplicate_key(table, &index.name, what));
                 }
                 Conflict::Pending(holder) => {
                     drop(stripe);

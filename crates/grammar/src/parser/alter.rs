@@ -20,9 +20,7 @@ impl Parser<'_> {
         match self.token().keyword {
             Some(K::Rename) => return self.rename(at, ObjectKind::Table, if_exists, name),
             Some(K::Attach | K::Detach) => return self.refuse_rest(at, "a partition of a table", None),
-            Some(K::Set) if self.ahead(1).keyword == Some(K::Schema) => {
-                return self.refuse_rest(at, "SET SCHEMA", None);
-            }
+            _ if self.at_set_schema() => return self.set_schema(at, ObjectKind::Table, if_exists, name),
             _ => {}
         }
         let actions = self.list(Self::alter_action)?.into_iter().flatten().collect();
@@ -55,22 +53,13 @@ impl Parser<'_> {
         Ok(Statement::Owner(Owner { at, kind, if_exists, name, to: self.role_name()? }))
     }
 
-    /// What follows `ALTER SCHEMA`.
-    pub(super) fn alter_schema(&mut self, at: At) -> Result<Statement> {
-        let name = Name::one(self.ident()?);
-        match self.token().keyword {
-            Some(K::Rename) => self.refuse_rest(at, "RENAME of a schema", None),
-            Some(K::Owner) => self.owner(at, ObjectKind::Schema, false, name),
-            _ => Err(self.unexpected()),
-        }
-    }
-
     /// What follows `ALTER VIEW`.
     pub(super) fn alter_view(&mut self, at: At) -> Result<Statement> {
         let if_exists = self.eat_words(&[K::If, K::Exists]);
         let name = self.relation_name()?;
         match self.token().keyword {
             Some(K::Owner) => self.owner(at, ObjectKind::View, if_exists, name),
+            _ if self.at_set_schema() => self.set_schema(at, ObjectKind::View, if_exists, name),
             Some(K::Rename | K::Set | K::Reset | K::Alter) => self.refuse_rest(at, "this form of ALTER VIEW", None),
             _ => Err(self.unexpected()),
         }
@@ -244,6 +233,7 @@ impl Parser<'_> {
         match self.token().keyword {
             Some(K::Rename) => return self.rename(at, ObjectKind::Sequence, if_exists, name),
             Some(K::Owner) => return self.owner(at, ObjectKind::Sequence, if_exists, name),
+            _ if self.at_set_schema() => return self.set_schema(at, ObjectKind::Sequence, if_exists, name),
             Some(K::Set) => return self.refuse_rest(at, "this form of ALTER SEQUENCE", None),
             _ => {}
         }

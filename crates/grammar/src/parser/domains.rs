@@ -27,7 +27,7 @@ impl Parser<'_> {
         match (self.token().keyword, self.ahead(1).keyword) {
             (Some(K::Owner), _) => return self.owner(at, ObjectKind::Domain, false, name),
             (Some(K::Rename), Some(K::To | K::Constraint)) => return self.rename(at, ObjectKind::Domain, false, name),
-            (Some(K::Set), Some(K::Schema)) => return self.refuse_rest(at, "SET SCHEMA", None),
+            (Some(K::Set), Some(K::Schema)) => return self.set_schema(at, ObjectKind::Domain, false, name),
             _ => {}
         }
         let change = match self.token().keyword {

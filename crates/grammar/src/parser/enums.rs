@@ -26,6 +26,7 @@ impl Parser<'_> {
         let name = self.any_name()?;
         match (self.token().keyword, self.ahead(1).keyword) {
             (Some(K::Owner), _) => self.owner(at, ObjectKind::Type, false, name),
+            (Some(K::Set), Some(K::Schema)) => self.set_schema(at, ObjectKind::Type, false, name),
             (Some(K::Rename), Some(K::To)) => self.rename(at, ObjectKind::Type, false, name),
             (Some(K::Rename), Some(K::Value)) => {
                 self.next += 2;

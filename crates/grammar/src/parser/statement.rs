@@ -64,7 +64,7 @@ impl Parser<'_> {
     }
 
     /// What follows CREATE.
-    fn create(&mut self, at: At) -> Result<Statement> {
+    pub(super) fn create(&mut self, at: At) -> Result<Statement> {
         let Some(keyword) = self.token().keyword else { return Err(self.unexpected()) };
         match (keyword, self.ahead(1).keyword) {
             (K::Table, _) => {
@@ -104,6 +104,10 @@ impl Parser<'_> {
             (K::Domain, _) => {
                 self.advance();
                 self.create_domain(at)
+            }
+            (K::Schema, _) => {
+                self.advance();
+                self.create_schema(at)
             }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "CREATE USER MAPPING", None),
             (K::Role | K::User | K::Group, _) => {

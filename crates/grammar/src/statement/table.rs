@@ -1,6 +1,6 @@
 //! Tables, indexes and sequences: what makes, changes and drops them.
 
-use super::{At, Expr, Ident, IndexElement, Name, Query, TypeName, Written};
+use super::{At, Expr, Ident, IndexElement, Name, Query, Statement, TypeName, Written};
 use std::ops::Range;
 
 /// CREATE TABLE.
@@ -437,6 +437,29 @@ pub enum ObjectKind {
     Type,
     Domain,
     Role,
+}
+
+/// CREATE SCHEMA.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSchema {
+    pub at: At,
+    pub if_not_exists: bool,
+    /// None: the owner's.
+    pub name: Option<Ident>,
+    /// AUTHORIZATION.
+    pub owner: Option<Ident>,
+    /// CREATE of tables, views, indexes and sequences, and GRANT.
+    pub elements: Vec<Statement>,
+}
+
+/// `ALTER ... SET SCHEMA`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetSchema {
+    pub at: At,
+    pub kind: ObjectKind,
+    pub if_exists: bool,
+    pub name: Name,
+    pub to: Ident,
 }
 
 /// COMMENT.

@@ -221,7 +221,6 @@ fn what_terrace_has_not_is_refused_by_name() {
         ("CREATE TABLE t AS EXECUTE p", "CREATE TABLE AS EXECUTE"),
         ("CREATE TABLE t (a int, EXCLUDE USING gist (a WITH =))", "EXCLUDE"),
         ("CREATE TABLE t (a int) PARTITION BY RANGE (a)", "PARTITION BY"),
-        ("ALTER TABLE t SET SCHEMA s", "SET SCHEMA"),
         ("ALTER TABLE t ENABLE TRIGGER ALL", "this form of ALTER TABLE"),
         ("ALTER DATABASE d SET a = 1", "ALTER DATABASE"),
         ("DROP FUNCTION f(int)", "DROP FUNCTION"),

@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::Schema;
 use std::sync::Arc;
 use terrace_engine::types::Style;
 use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
-use terrace_engine::{RelationName, ScanDirection, Table};
+use terrace_engine::{RelationName, ScanDirection, Step, Table};
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Call, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
     Query, Select, SpecialFunction, Statement, Update,
@@ -312,6 +312,10 @@ impl Range {
 /// pg_, and no user's table does.
 fn user_table(name: &Name, catalog: &Catalog) -> Option<Arc<Table>> {
     let among = match name.parts() {
+        // Relations of the system come first.
+        [_] if catalog.steps().iter().any(|step| matches!(step, Step::System(of) if *of != "pg_catalog")) => {
+            return None;
+        }
         [_] => Among::All,
         [schema, _] => among(&schema.name)?,
         _ => return None,

@@ -3,7 +3,7 @@
 use crate::error::unsupported;
 use crate::parse::relation;
 use crate::parse::stored::Stored;
-use terrace_engine::{ColumnDef, EngineError, RelationName, Result, Space};
+use terrace_engine::{ColumnDef, EngineError, RelationName, Result};
 use terrace_grammar::statement::{self as tree, ExprKind, Literal, Node, walk};
 
 /// A function of sequences, with its arguments.
@@ -20,12 +20,12 @@ impl Call {
         matches!(self, Call::Next(_) | Call::Set(..))
     }
 
-    /// The same call, as the definition of a table in that space means it.
-    pub(crate) fn of_definition(self, space: Option<Space>) -> Call {
+    /// The same call, as a definition means it.
+    pub(crate) fn of_definition(self) -> Call {
         match self {
-            Call::Next(name) => Call::Next(name.of_definition(space)),
-            Call::Current(name) => Call::Current(name.of_definition(space)),
-            Call::Set(name, value, called) => Call::Set(name.of_definition(space), value, called),
+            Call::Next(name) => Call::Next(name.of_definition()),
+            Call::Current(name) => Call::Current(name.of_definition()),
+            Call::Set(name, value, called) => Call::Set(name.of_definition(), value, called),
             Call::Last => Call::Last,
         }
     }
@@ -38,6 +38,20 @@ fn named(function: &str, text: Option<&str>) -> Result<RelationName> {
     relation(&terrace_grammar::name_of(text).ok_or_else(invalid)?)
 }
 
+/// The literal that names a sequence in a call of such a function, and its text.
+pub(crate) fn sequence_literal(expr: &tree::Expr) -> Option<(&tree::Expr, &str)> {
+    fn literal(expr: &tree::Expr) -> Option<(&tree::Expr, &str)> {
+        match &expr.kind {
+            ExprKind::Literal(Literal::Text(text)) => Some((expr, text)),
+            ExprKind::Cast { arg, .. } => literal(arg),
+            _ => None,
+        }
+    }
+    let ExprKind::Call(call) = &expr.kind else { return None };
+    let is_of_sequences = matches!(call.name.last().name.as_str(), "nextval" | "currval" | "setval");
+    literal(&call.args.first().filter(|_| is_of_sequences)?.value)
+}
+
 /// The call that an expression is.
 pub(crate) fn call_of(expr: &tree::Expr) -> Option<Result<Call>> {
     let ExprKind::Call(call) = &expr.kind else { return None };
@@ -45,15 +59,8 @@ pub(crate) fn call_of(expr: &tree::Expr) -> Option<Result<Call>> {
     if !matches!(name, "nextval" | "currval" | "lastval" | "setval") {
         return None;
     }
-    fn text(expr: &tree::Expr) -> Option<&str> {
-        match &expr.kind {
-            ExprKind::Literal(Literal::Text(text)) => Some(text),
-            ExprKind::Cast { arg, .. } => text(arg),
-            _ => None,
-        }
-    }
     let arguments: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
-    let sequence = |expr: &tree::Expr| named(name, text(expr));
+    let sequence = |_: &tree::Expr| named(name, sequence_literal(expr).map(|(_, text)| text));
     Some(match (name, arguments.as_slice()) {
         ("nextval", [of]) => sequence(of).map(Call::Next),
         ("currval", [of]) => sequence(of).map(Call::Current),
@@ -80,11 +87,11 @@ pub(crate) fn calls_within(expr: &tree::Expr) -> bool {
     found
 }
 
-/// The sequence that a column's default takes its value from. `space`: that of the column's table.
-pub(crate) fn sequence_of(column: &ColumnDef, space: Option<Space>) -> Option<RelationName> {
+/// The sequence that a column's default takes its value from.
+pub(crate) fn sequence_of(column: &ColumnDef) -> Option<RelationName> {
     let sql = column.default_sql.as_deref().filter(|sql| sql.contains("nextval"))?;
     match call_of(Stored::read(sql)?.expr())?.ok()? {
-        Call::Next(name) => Some(name.of_definition(space)),
+        Call::Next(name) => Some(name.of_definition()),
         _ => None,
     }
 }

@@ -8,8 +8,9 @@
 //!
 //! Source: PostgreSQL 15 documentation, chapter 10 (Type Conversion), and what `pg_get_expr` answers.
 use crate::parse::stored::Stored;
-use crate::parse::types::{is_open_char, known};
+use crate::parse::types::{by_number, is_open_char, known};
 use print::Shown;
+use std::borrow::Cow;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_grammar::statement::{Call, Expr, ExprKind, Literal, Members, Quantifier, SpecialFunction, Test, TypeName};
 
@@ -81,11 +82,15 @@ fn plain(of: DataType) -> DataType {
     }
 }
 
-/// A type behind `::`.
-fn label(of: DataType) -> &'static str {
+/// A type behind `::`. One of the user's is called by its number, which `qualified` makes its name.
+fn label(of: DataType) -> Cow<'static, str> {
     match of {
-        DataType::Char(_) => "bpchar",
-        other => other.base_name(),
+        DataType::Char(_) => "bpchar".into(),
+        DataType::Enum(of) => by_number(of.def().oid).into(),
+        other => match other.item() {
+            Some(DataType::Enum(of)) => format!("{}[]", by_number(of.def().oid)).into(),
+            _ => other.base_name().into(),
+        },
     }
 }
 
@@ -464,8 +469,12 @@ fn literal_of(literal: &Literal) -> Option<Typed> {
         Literal::Bool(value) => known(bare(value.to_string()), DataType::Bool),
         Literal::Int(value) => match i32::try_from(*value) {
             Ok(0..) => known(bare(value.to_string()), DataType::Int4),
-            Ok(_) => known(Shown::Constant { text: format!("'{value}'"), label: Some("integer") }, DataType::Int4),
-            Err(_) => known(Shown::Constant { text: format!("'{value}'"), label: Some("bigint") }, DataType::Int8),
+            Ok(_) => {
+                known(Shown::Constant { text: format!("'{value}'"), label: Some("integer".into()) }, DataType::Int4)
+            }
+            Err(_) => {
+                known(Shown::Constant { text: format!("'{value}'"), label: Some("bigint".into()) }, DataType::Int8)
+            }
         },
         Literal::Number(text) => {
             let digits = text.strip_prefix('-').unwrap_or(text);
@@ -476,7 +485,7 @@ fn literal_of(literal: &Literal) -> Option<Typed> {
             }
             match digits == text && digits.contains('.') {
                 true => known(bare(text.clone()), of),
-                false => known(Shown::Constant { text: format!("'{text}'"), label: Some("numeric") }, of),
+                false => known(Shown::Constant { text: format!("'{text}'"), label: Some("numeric".into()) }, of),
             }
         }
         Literal::Bits { .. } => None,

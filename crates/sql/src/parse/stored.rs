@@ -4,7 +4,7 @@
 //!    read back is what was written.
 use crate::error::unsupported;
 use crate::parse::depth::{OF_DEFAULT, depth};
-use std::ops::Range;
+use crate::parse::qualified::{Edit, edited};
 use terrace_engine::types::{Style, Zone};
 use terrace_engine::{Check, DataType, DomainCheck, EngineError, Result};
 use terrace_grammar::statement::{Body, Expr, ExprKind, Literal, Node, Statement, walk};
@@ -33,12 +33,17 @@ impl Stored {
         depth(&self.parsed)
     }
 
+    /// The text that places are places of.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn expr(&self) -> &Expr {
         item(&self.parsed).expect("it was looked at when it was read")
     }
 
     /// Constants that may be times in the session's zone: their places, each with the same time in UTC.
-    pub(crate) fn times(&self) -> Vec<(Range<usize>, String)> {
+    pub(crate) fn times(&self) -> Vec<Edit> {
         let mut found = vec![];
         walk(Node::Expr(self.expr()), &mut |node| {
             if let Node::Expr(Expr { at, kind: ExprKind::Literal(Literal::Text(text)) }) = node
@@ -53,28 +58,9 @@ impl Stored {
         found
     }
 
-    pub(crate) fn with(&self, edit: &(Range<usize>, String)) -> String {
-        self.edited(std::slice::from_ref(edit))
-    }
-
-    /// The text with another text before these places.
-    pub(crate) fn with_before(&self, places: &[usize], new: &str) -> String {
-        let mut places = places.to_vec();
-        places.sort_unstable();
-        let edits: Vec<_> = places.iter().map(|at| (*at..*at, new.to_owned())).collect();
-        self.edited(&edits)
-    }
-
-    /// The text with other texts in some places, which are in order.
-    fn edited(&self, edits: &[(Range<usize>, String)]) -> String {
-        let (mut text, mut at) = (String::new(), BEFORE.len());
-        for (place, new) in edits {
-            text.push_str(&self.text[at..place.start]);
-            text.push_str(new);
-            at = place.end;
-        }
-        text.push_str(&self.text[at..]);
-        text
+    /// The text with other texts in some places.
+    pub(crate) fn edited(&self, edits: Vec<Edit>) -> String {
+        edited(&self.text, edits)[BEFORE.len()..].to_owned()
     }
 }
 
@@ -213,10 +199,7 @@ pub(crate) fn constraint(text: &str, table: &str) -> Result<String> {
     });
     match refused {
         Some(error) => Err(error),
-        None => {
-            edits.sort_by_key(|(place, _)| place.start);
-            Ok(stored.edited(&edits))
-        }
+        None => Ok(stored.edited(edits)),
     }
 }
 
@@ -236,8 +219,7 @@ pub(crate) fn renamed(checks: &[Check], from: &str, to: &str) -> Result<Vec<Chec
             }
             true
         });
-        edits.sort_by_key(|(place, _)| place.start);
-        Ok(Check { name: check.name.clone(), sql: stored.edited(&edits) })
+        Ok(Check { name: check.name.clone(), sql: stored.edited(edits) })
     };
     checks.iter().map(rename).collect()
 }
@@ -266,8 +248,7 @@ pub(crate) fn value_in_capitals(text: &str) -> String {
         }
         true
     });
-    edits.sort_by_key(|(place, _)| place.start);
-    stored.edited(&edits)
+    stored.edited(edits)
 }
 
 /// Those that do not name the column.

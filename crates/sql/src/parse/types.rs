@@ -3,23 +3,28 @@
 use crate::error::unsupported;
 use std::sync::Arc;
 use terrace_engine::Domain;
-use terrace_engine::{Catalog, DataType, EngineError, Result};
+use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Result};
 use terrace_grammar::statement::{Body, ExprKind, Literal, Query, Statement, TypeName};
 
 /// The type that a name stands for, as far as there is one; a type of the system comes before one of the user's.
 pub(crate) fn data_type(name: &TypeName, catalog: &Catalog) -> Result<DataType> {
-    known(name).or_else(|error| of_user(name, catalog).filter(|_| error.state.0 == "42704").ok_or(error))
+    known(name).or_else(|error| match of_user(name, catalog).filter(|_| error.state.0 == "42704") {
+        Some(of) => Ok(of),
+        None => Err(no_schema(name, catalog).unwrap_or(error)),
+    })
+}
+
+/// 3F000 where a type's schema is none.
+pub(crate) fn no_schema(name: &TypeName, catalog: &Catalog) -> Option<EngineError> {
+    match super::relation(&name.name).ok()?.among {
+        Among::Schema(schema) => catalog.require_schema(&schema).err(),
+        _ => None,
+    }
 }
 
 /// An enum, or the type of its arrays.
 pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
-    let own = match name.name.parts() {
-        [own] => own,
-        [schema, own] if schema.name == "public" => own,
-        _ => return None,
-    };
-    let plain = !name.set_of && !name.of_column && name.modifiers.is_empty();
-    let of = DataType::Enum(catalog.enum_type(&own.name).filter(|_| plain)?);
+    let of = DataType::Enum(catalog.enum_type(&named(name)?)?);
     if name.dimensions.is_empty() { Some(of) } else { of.array() }
 }
 
@@ -48,13 +53,25 @@ pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType,
 
 /// The domain of a name.
 pub(crate) fn domain_named<'c>(name: &TypeName, catalog: &'c Catalog) -> Option<&'c Arc<Domain>> {
-    let own = match name.name.parts() {
-        [own] => own,
-        [schema, own] if schema.name == "public" => own,
-        _ => return None,
-    };
+    catalog.domain(&named(name)?)
+}
+
+/// What a user's type is called where it is shown by its oid: `shown` writes it so, and `qualified` gives it its name.
+const NUMBERED: &str = "pg_type_";
+
+pub(crate) fn by_number(oid: u32) -> String {
+    format!("{NUMBERED}{oid}")
+}
+
+/// The oid of a type that is called so.
+pub(crate) fn numbered_type(name: &str) -> Option<u32> {
+    name.strip_prefix(NUMBERED)?.parse().ok()
+}
+
+/// The name of a type that may be one of the user's.
+fn named(name: &TypeName) -> Option<RelationName> {
     let plain = !name.set_of && !name.of_column && name.modifiers.is_empty();
-    catalog.domain(&own.name).filter(|_| plain)
+    super::relation(&name.name).ok().filter(|_| plain)
 }
 
 /// The type of the system that a name stands for.

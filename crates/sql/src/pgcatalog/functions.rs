@@ -2,7 +2,6 @@
 mod classes;
 pub(crate) mod indexes;
 pub(crate) mod privileges;
-mod qualified;
 mod quoting;
 
 use super::relations::{
@@ -13,6 +12,7 @@ use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::observe::Activity;
+use crate::parse::qualified;
 use crate::parse::types::{domain_named, known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
 use crate::values::{array_oid, enum_of};
@@ -35,7 +35,7 @@ use terrace_storage::{ObjectId, store::FIRST_OBJECT};
 
 /// What a function is given: its arguments as arrays of one length.
 struct Call<'a> {
-    catalog: &'a Catalog,
+    catalog: &'a Arc<Catalog>,
     info: &'a SessionInfo,
     arguments: Vec<ArrayRef>,
     rows: usize,
@@ -129,8 +129,8 @@ fn about_sessions() -> Vec<Entry> {
     vec![
         ("current_database", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.database.clone())))),
         ("current_schema", Utf8, |c| {
-            let hidden = qualified::is_hidden(c);
-            c.texts(|_, _| Ok((!hidden).then(|| "public".to_owned())))
+            let current = classes::current_schema(c.catalog);
+            c.texts(|_, _| Ok(current.clone()))
         }),
         ("current_schemas", list_of(Utf8), |c| Ok(classes::current_schemas(c))),
         ("current_setting", Utf8, |c| c.texts(current_setting)),
@@ -216,12 +216,7 @@ fn about_objects() -> Vec<Entry> {
             })
         }),
         // A stored expression is kept as its SQL text.
-        ("pg_get_expr", Utf8, |c| {
-            let hidden = qualified::is_hidden(c);
-            c.texts(|c, i| {
-                Ok(c.text(0, i)?.map(|text| if hidden { qualified::default(text, c.catalog) } else { text }))
-            })
-        }),
+        ("pg_get_expr", Utf8, |c| c.texts(|c, i| Ok(c.text(0, i)?.map(|text| qualified::shown(&text, c.catalog))))),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
@@ -243,7 +238,7 @@ fn about_objects() -> Vec<Entry> {
         ("pg_relation_is_publishable", Boolean, |c| Ok(c.all_true())),
         ("pg_tablespace_location", Utf8, |c| c.texts(|_, _| Ok(Some(String::new())))),
         ("pg_table_is_visible", Boolean, classes::is_visible),
-        ("pg_type_is_visible", Boolean, |c| Ok(c.all_true())),
+        ("pg_type_is_visible", Boolean, classes::is_type_visible),
         ("regclass_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|o| class_name(c.catalog, o))))),
         ("regclass_oid", UInt32, |c| regclass_oid(c)),
         ("regnamespace_name", Utf8, |c| {
@@ -254,7 +249,7 @@ fn about_objects() -> Vec<Entry> {
         ("to_oid", UInt32, |c| to_oid(c)),
         // NULL where there is no such thing.
         ("to_regclass", UInt32, |c| c.oids(|c, name| class_oid(c.catalog, name))),
-        ("to_regnamespace", UInt32, |c| c.oids(|_, name| schema_oid(name))),
+        ("to_regnamespace", UInt32, |c| c.oids(|c, name| classes::schema_oid(c.catalog, name))),
         ("to_regtype", UInt32, |c| c.oids(|c, name| type_oid(c.catalog, name))),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
@@ -286,10 +281,9 @@ fn about_values() -> Vec<Entry> {
             Ok(Arc::new(lists.finish()))
         }),
         ("format_type", Utf8, |c| {
-            let schema = if qualified::is_hidden(c) { qualified::SCHEMA } else { "" };
             c.texts(|c, i| {
                 let modifier = c.int(1, i).ok().flatten().map(|m| m as i32);
-                Ok(c.oid(0, i)?.map(|t| format_type(t, modifier, c.catalog, schema)))
+                Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, modifier)))
             })
         }),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
@@ -451,19 +445,17 @@ pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
 fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let Some(oid) = c.oid(0, row)? else { return Ok(None) };
     let pretty = c.text(1, row)?.is_some_and(|p| p.starts_with('t'));
-    let schema = if qualified::is_hidden(c) { "public." } else { "" };
-    if let Some(definition) = foreign::definition(c.catalog, oid, schema) {
+    if let Some(definition) = foreign::definition(c.catalog, oid) {
         return Ok(Some(definition));
     }
     if let Some((condition, behind)) = domains::condition_of(c.catalog, oid, pretty) {
-        let shown = if schema.is_empty() { condition } else { qualified::types(condition, c.catalog) };
-        return Ok(Some(format!("CHECK ({shown}){behind}")));
+        return Ok(Some(format!("CHECK ({}){behind}", qualified::shown(&condition, c.catalog))));
     }
     let of = |t: &Arc<Table>| {
         let sql = &t.checks[(0..t.checks.len()).find(|at| check_oid(t, *at) == oid)?].sql;
         let as_written = || if pretty { sql.clone() } else { format!("({sql})") };
         let shown = crate::parse::shown::condition(sql, &t.columns, pretty).unwrap_or_else(as_written);
-        Some(if schema.is_empty() { shown } else { qualified::types(shown, c.catalog) })
+        Some(qualified::shown(&shown, c.catalog))
     };
     Ok(c.catalog.tables().find_map(of).map(|sql| format!("CHECK ({sql})")))
 }
@@ -476,8 +468,8 @@ fn get_viewdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
         (false, Some(_)) => c.oid(0, row)?,
     };
-    let view = oid.and_then(|oid| views::by_oid(c.catalog, oid)).map(|view| views::definition(view));
-    Ok(view.map(|text| if qualified::is_hidden(c) { qualified::view(&text, c.catalog) } else { text }))
+    let view = oid.and_then(|oid| views::by_oid(c.catalog, oid));
+    Ok(view.map(|view| views::definition(c.catalog, view)))
 }
 
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
@@ -489,8 +481,9 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
         return Err(external(terrace_engine::EngineError::new("42703", message)));
     };
-    Ok(crate::parse::sequence_calls::sequence_of(found, table.space())
-        .map(|name| format!("{}.{}", schema_of_table(table), quote(&name.name))))
+    Ok(crate::parse::sequence_calls::sequence_of(found)
+        .and_then(|name| c.catalog.table(&name).cloned())
+        .map(|sequence| format!("{}.{}", quote(&schema_of_table(c.catalog, &sequence)), quote(&sequence.name))))
 }
 
 fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
@@ -576,7 +569,7 @@ fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
         let oid = class_oid(c.catalog, &name);
-        oid.map(Some).ok_or_else(|| undefined_relation(&name))
+        oid.map(Some).ok_or_else(|| classes::no_class(c.catalog, &name))
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
@@ -586,7 +579,10 @@ fn regnamespace_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
         let missing = || terrace_engine::EngineError::new("3F000", format!("schema \"{name}\" does not exist"));
-        schema_oid(&name).map(Some).ok_or_else(|| external(missing()))
+        if let Ok(oid) = name.parse() {
+            return Ok(Some(oid));
+        }
+        classes::schema_oid(c.catalog, &name).map(Some).ok_or_else(|| external(missing()))
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UInt32Array::from(oids)))
@@ -704,7 +700,6 @@ fn size_pretty(bytes: i64) -> String {
 
 fn schema_name(oid: u32) -> String {
     match oid {
-        PUBLIC_OID => "public".to_owned(),
         PG_CATALOG_OID => "pg_catalog".to_owned(),
         INFORMATION_SCHEMA_OID => "information_schema".to_owned(),
         other => other.to_string(),
@@ -712,7 +707,7 @@ fn schema_name(oid: u32) -> String {
 }
 
 fn schema_oid(name: &str) -> Option<u32> {
-    [PUBLIC_OID, PG_CATALOG_OID, INFORMATION_SCHEMA_OID].into_iter().find(|oid| schema_name(*oid) == name)
+    [PG_CATALOG_OID, INFORMATION_SCHEMA_OID].into_iter().find(|oid| schema_name(*oid) == name)
 }
 
 /// Items as they are shown; NULLs among them are the third argument, or left out.

@@ -1,7 +1,7 @@
 //! Fixed objects: types, schemas, roles, access methods, with PostgreSQL's OIDs.
 use crate::values::ARRAYS;
+use terrace_engine::DataType;
 use terrace_engine::types::EnumType;
-use terrace_engine::{Catalog, DataType};
 
 pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
@@ -174,16 +174,6 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
 }
 
 /// `format_type`: the SQL name of a type with its modifier. `schema`: what stands before the names of the user's.
-pub(crate) fn format_type(oid: u32, typmod: Option<i32>, catalog: &Catalog, schema: &str) -> String {
-    if let Some(of) = catalog.type_of_oid(oid) {
-        return format!("{schema}{}", PgType::of(of).sql_name);
-    }
-    if let Some(domain) = catalog.domain_of_oid(oid) {
-        return super::relations::domains::shown_name(domain, schema);
-    }
-    known_type(oid, typmod)
-}
-
 pub(crate) fn known_type(oid: u32, typmod: Option<i32>) -> String {
     match (type_by_oid(oid), typmod) {
         (Some(t), Some(_)) if t.category == "A" && type_by_oid(t.element).is_some_and(|item| item.array == oid) => {

@@ -1,6 +1,7 @@
 //! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
 //! the rows of all sequences in their place.
 use crate::access::Actor;
+use crate::parse::numbered;
 use crate::pgcatalog::schema_of_table;
 use crate::values::is_sequence;
 use terrace_engine::catalog::access::Rights;
@@ -15,7 +16,7 @@ pub(crate) fn text_of(relation: &str, catalog: &Catalog, actor: &Actor) -> Optio
         "pg_sequence" => Some(all(catalog, sequence_row)),
         "pg_sequences" => Some(all(catalog, |table| {
             let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
-            sequences_row(table, &catalog.owner_name(table.oid), reads)
+            sequences_row(table, &schema_of_table(catalog, table), &catalog.owner_name(table.oid), reads)
         })),
         _ => None,
     }
@@ -37,7 +38,7 @@ fn shape() -> Table {
 
 /// The rows of other sessions' temporary sequences are theirs alone.
 fn is_seen(table: &Table, catalog: &Catalog) -> bool {
-    table.space().is_none() || table.space() == catalog.own_space()
+    table.temporary.is_none() || Some(table.space) == catalog.own_space()
 }
 
 fn quoted(text: &str, mark: char) -> String {
@@ -53,7 +54,7 @@ fn source(table: &Table) -> String {
                0::bigint AS min_value, 0::bigint AS max_value, false AS cycle) AS s"
                 .to_owned()
         }
-        name => format!("{}.{} AS s", schema_of_table(table), quoted(name, '"')),
+        name => format!("{}.{} AS s", numbered(table.space), quoted(name, '"')),
     }
 }
 
@@ -68,13 +69,13 @@ fn sequence_row(table: &Table) -> String {
 }
 
 /// `reads`: the current role may know what the sequence has given.
-fn sequences_row(table: &Table, owner: &str, reads: bool) -> String {
+fn sequences_row(table: &Table, schema: &str, owner: &str, reads: bool) -> String {
     format!(
-        "SELECT '{}' AS schemaname, {} AS sequencename, {} AS sequenceowner, \
+        "SELECT {} AS schemaname, {} AS sequencename, {} AS sequenceowner, \
          CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, \
          max_value, increment_by, cycle, 1::bigint AS cache_size, \
          CASE WHEN is_called AND {reads} THEN last_value END AS last_value FROM {}",
-        schema_of_table(table),
+        quoted(schema, '\''),
         quoted(&table.name, '\''),
         quoted(owner, '\''),
         source(table)

@@ -236,7 +236,12 @@ impl Session {
                     return Err(EngineError::new("22023", format!("SET {name} takes only one argument")));
                 }
                 let values = values.iter().map(setting_value).collect::<Result<Vec<Cow<'_, str>>>>()?;
-                self.shared.settings.lock().set(name, &values.join(", "), set.local)?;
+                // Each is a name, whatever is in it.
+                let joined = match name {
+                    "search_path" => values.iter().map(|value| in_list(value)).collect::<Vec<_>>().join(", "),
+                    _ => values.join(", "),
+                };
+                self.shared.settings.lock().set(name, &joined, set.local)?;
             }
         }
         self.tell_application()?;
@@ -378,6 +383,11 @@ fn isolation(modes: &[TransactionMode]) -> Option<Isolation> {
 /// Whether a setting is a list.
 fn takes_list(name: &str) -> bool {
     matches!(name, "datestyle" | "search_path" | "temp_tablespaces")
+}
+
+/// A name as a list of names has it.
+fn in_list(name: &str) -> String {
+    if name.is_empty() { "\"\"".to_owned() } else { terrace_grammar::quoted(name) }
 }
 
 fn setting_value(value: &SettingValue) -> Result<Cow<'_, str>> {

@@ -5,7 +5,7 @@
 //! 2. The default of a new column is evaluated once, for all rows that exist; so it must give the same value for all of
 //!    them.
 use crate::access::{Actor, kind_of, role_named, securable};
-use crate::error::{from_datafusion, undefined_column, undefined_schema, undefined_table, unsupported};
+use crate::error::{from_datafusion, missing_relation, undefined_column, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::{calls_within, sequence_of};
@@ -21,12 +21,13 @@ use crate::statement::grant::with_owner;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::views::{dependent_views, refuse_views};
-use crate::statement::zoned::Kept;
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
-use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights, Securable};
+use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Rights, Securable};
 use terrace_engine::types::interval::rounded_datum;
-use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Table};
+use terrace_engine::{
+    Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Space, Table,
+};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
@@ -58,35 +59,37 @@ impl Run<'_> {
         let named = || relation(&owner.name);
         match owner.kind {
             // PostgreSQL asks for the role first.
-            ObjectKind::Schema if owner.to.name == pgcatalog::DATABASE_OWNER && name == pgcatalog::PUBLIC => Ok(vec![]),
-            ObjectKind::Schema if name == pgcatalog::PUBLIC => {
-                match self.new_owner(&catalog, &owner.to)? {
-                    // It owns the database: nothing changes.
-                    FIRST_OWNER => Ok(vec![]),
-                    _ => Err(unsupported("another owner of the schema public")),
-                }
-            }
-            ObjectKind::Schema if pgcatalog::is_schema(name) => Err(unsupported(format!("ALTER SCHEMA {name}"))),
-            ObjectKind::Schema => Err(undefined_schema(name)),
+            ObjectKind::Schema => self.own_schema(name, &owner.to, &catalog).await,
             ObjectKind::Sequence if !catalog.table(&named()?).is_none_or(|table| is_sequence(table)) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")))
             }
             ObjectKind::View if catalog.view(&named()?).is_none() && catalog.relation_exists(&named()?) => {
                 Err(EngineError::new("42809", format!("\"{name}\" is not a view")))
             }
-            ObjectKind::Domain => match catalog.domain(name) {
-                Some(domain) => self.give_to(ObjectId(domain.oid), None, ("type", name), &owner.to).await,
+            ObjectKind::Domain => match catalog.domain(&named()?) {
+                Some(domain) => self.give_to(ObjectId(domain.oid), domain.space, None, ("type", name), &owner.to).await,
                 None => Err(undefined_type(&owner.name)),
             },
-            ObjectKind::Type => match catalog.enum_type(name) {
+            ObjectKind::Type => match catalog.enum_type(&named()?) {
                 Some(of) => {
                     let of = of.def();
-                    self.give_to(ObjectId(of.oid), None, ("type", &of.name), &owner.to).await
+                    let space = catalog.space_of_type(of.oid).unwrap_or(Space::PUBLIC);
+                    self.give_to(ObjectId(of.oid), space, None, ("type", &of.name), &owner.to).await
                 }
                 None => Err(undefined_type(&owner.name)),
             },
             _ => self.set_owner(&owner.name, owner.if_exists, &owner.to).await,
         }
+    }
+
+    async fn own_schema(&self, name: &str, owner: &Ident, catalog: &Catalog) -> Result<Notices> {
+        let space = Self::schema_named(name, catalog)?;
+        let is_first = catalog.owner(space.0) == DATABASE_OWNER;
+        // The database's owner is the first role: nothing changes.
+        if is_first && (owner.name == pgcatalog::DATABASE_OWNER || self.new_owner(catalog, owner)? == FIRST_OWNER) {
+            return Ok(vec![]);
+        }
+        self.give_to(space.0, space, Some(Securable::Schema), ("schema", name), owner).await
     }
 
     /// OWNER TO, of a table, a sequence, an index or a view. An index belongs to its table's owner, and a sequence that
@@ -97,12 +100,13 @@ impl Run<'_> {
         let name = relation(name)?;
         if !catalog.relation_exists(&name) {
             return match if_exists {
-                true => Ok(vec![notice("00000", format!("relation \"{name}\" does not exist, skipping"))]),
-                false => Err(undefined_table(&name)),
+                true => Ok(vec![notice("00000", format!("relation \"{}\" does not exist, skipping", name.name))]),
+                false => Err(missing_relation(&catalog, &name)),
             };
         }
         if let Some(view) = catalog.view(&name) {
-            return self.give_to(view.oid, Some(Securable::Table), ("view", &view.name), owner).await;
+            let named = ("view", view.name.as_str());
+            return self.give_to(view.oid, view.space, Some(Securable::Table), named, owner).await;
         }
         let Some(table) = catalog.table(&name) else {
             self.new_owner(&catalog, owner)?;
@@ -110,11 +114,11 @@ impl Run<'_> {
             return Ok(vec![warning.with_hint("Change the ownership of the index's table, instead.")]);
         };
         let object = (kind_of(table), table.name.as_str());
-        let notices = self.give_to(table.oid, Some(securable(table)), object, owner).await?;
-        let owned = table.columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, table.space()));
+        let notices = self.give_to(table.oid, table.space, Some(securable(table)), object, owner).await?;
+        let owned = table.columns.iter().filter(|c| !c.dropped).filter_map(sequence_of);
         for sequence in owned.filter_map(|name| catalog.table(&name)).filter(|sequence| is_owned(sequence)) {
             let object = ("sequence", sequence.name.as_str());
-            self.give_to(sequence.oid, Some(Securable::Sequence), object, owner).await?;
+            self.give_to(sequence.oid, sequence.space, Some(Securable::Sequence), object, owner).await?;
         }
         Ok(notices)
     }
@@ -123,6 +127,7 @@ impl Run<'_> {
     async fn give_to(
         &self,
         object: ObjectId,
+        space: Space,
         securable: Option<Securable>,
         named: (&str, &str),
         owner: &Ident,
@@ -135,10 +140,13 @@ impl Run<'_> {
         }
         actor.require_owner(&catalog, object, named)?;
         if !actor.is_superuser() {
-            if !catalog.with_memberships(actor.oid(), false).contains(&new) {
+            if !actor.may_become(&catalog, new) {
                 return Err(EngineError::new("42501", format!("must be member of role \"{}\"", owner.name)));
             }
-            Actor::of_oid(new, &catalog).permit_schema(&catalog, Rights::CREATE)?;
+            match securable {
+                Some(Securable::Schema) => actor.permit_database(&catalog, Rights::CREATE)?,
+                _ => Actor::of_oid(new, &catalog).permit_schema(&catalog, space, Rights::CREATE)?,
+            }
         }
         let acl = catalog.stated_acl(object).filter(|_| securable.is_some()).map(|acl| with_owner(acl, old, new));
         let access = Access { owner: new, acl };
@@ -165,8 +173,8 @@ impl Run<'_> {
         let name = relation(name)?;
         self.require_owner_named(&name).await?;
         match self.alone(&name).await {
-            Err(error) if if_exists && error.state.0 == "42P01" => {
-                notices.push(notice("00000", format!("relation \"{name}\" does not exist, skipping")));
+            Err(error) if if_exists && matches!(error.state.0, "42P01" | "3F000") => {
+                notices.push(notice("00000", format!("relation \"{}\" does not exist, skipping", name.name)));
                 Ok(None)
             }
             other => other.map(Some),
@@ -189,7 +197,8 @@ impl Run<'_> {
                 };
                 return self.rename_domain(name, part, &to.name).await;
             }
-            ObjectKind::View | ObjectKind::Schema | ObjectKind::Role => {
+            ObjectKind::Schema => return self.rename_schema(&name.last().name, &to.name).await,
+            ObjectKind::View | ObjectKind::Role => {
                 return Err(unsupported("RENAME of this"));
             }
         }
@@ -258,7 +267,7 @@ impl Run<'_> {
                 let (at, definition) = self.definition(table, column)?;
                 refuse_identity(table, &definition)?;
                 self.check_default(value, &definition, table.temporary.is_some()).await?;
-                let text = self.with_times(Kept::Default(&definition), &value.text).await?;
+                let text = self.kept_default(&definition, &value.text).await?;
                 self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
             }
             AlterAction::DropDefault { column } => {
@@ -334,9 +343,10 @@ impl Run<'_> {
         object: String,
         notices: &mut Notices,
     ) -> Result<()> {
-        let dependents = dependents(&*self.begin_statement().await, table, &[], needs);
+        let catalog = self.begin_statement().await;
+        let dependents = dependents(&catalog, table, &[], needs);
         if !cascade {
-            return refuse_dependents(what, &dependents, |_| object.clone());
+            return refuse_dependents(what, &dependents, &catalog, |_| object.clone());
         }
         self.drop_dependents(&dependents, notices).await
     }
@@ -396,7 +406,7 @@ impl Run<'_> {
     /// PRIMARY KEY or UNIQUE.
     async fn add_key(&self, table: &Arc<Table>, key: Key) -> Result<Arc<Table>> {
         let catalog = self.begin_statement().await;
-        let taken = |n: &str| catalog.name_taken(table.space(), n);
+        let taken = |n: &str| catalog.name_taken(table.space, n);
         let name = match key.name {
             Some(given) if taken(&given) => return Err(duplicate(&given)),
             Some(given) => given,
@@ -439,7 +449,7 @@ impl Run<'_> {
             if let ColumnConstraintKind::Default(default) = &constraint.kind {
                 self.check_default(default, &definition, table.temporary.is_some()).await?;
                 definition.missing = self.value_of(default, &definition).await?;
-                definition.default_sql = Some(self.with_times(Kept::Default(&definition), &default.text).await?);
+                definition.default_sql = Some(self.kept_default(&definition, &default.text).await?);
             }
         }
         if let (None, Some(of_domain)) = (&definition.default_sql, definition.default()) {
@@ -507,7 +517,7 @@ impl Run<'_> {
         let needs = |key: &ForeignKey| key.key.contains(&at) && !(key.table == table.oid && key.columns.contains(&at));
         self.free(table, &what, cascade, needs, what.clone(), notices).await?;
         let mut views = vec![];
-        dependent_views(&*self.begin_statement().await, &table.full_name(), Some(at), &what, &mut views);
+        dependent_views(&*self.begin_statement().await, (table.space, &table.name), Some(at), &what, &mut views);
         if !cascade {
             refuse_views(&what, &views)?;
         }
@@ -518,7 +528,7 @@ impl Run<'_> {
         let table = self.cancel.run(drop).await?;
         // Those of partial indexes that have the column in their keys.
         let table = self.tidy_computed(table).await?;
-        self.drop_owned(&[dropped], table.space()).await?;
+        self.drop_owned(&[dropped]).await?;
         if checks.len() == table.checks.len() { Ok(table) } else { self.set_checks(&table, checks).await }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. A sequence that is altered gets a new identity with a row of its own, as by TRUNCATE ... RESTART IDENTITY: so it
 //!    is transactional, and what was reserved of the old one is given to nobody.
-use crate::error::{undefined_column, undefined_table, unsupported};
+use crate::error::{missing_relation, undefined_column, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::statement::ddl::{choose_name, duplicate};
@@ -49,8 +49,8 @@ fn changed(row: &[Datum], options: &[SequenceOption]) -> Result<Vec<Datum>> {
     Ok(settled.row(Datum::Int8(last), called))
 }
 
-/// OWNED BY: whether a column is to own it.
-fn owner(options: &[SequenceOption], catalog: &Catalog) -> Result<Option<bool>> {
+/// OWNED BY: whether a column is to own a sequence. 55000 where that is in another schema.
+fn owner(options: &[SequenceOption], sequence: &Table, catalog: &Catalog) -> Result<Option<bool>> {
     let named = options.iter().find_map(|option| match &option.kind {
         Kind::OwnedBy(name) => Some(name),
         _ => None,
@@ -68,7 +68,11 @@ fn owner(options: &[SequenceOption], catalog: &Catalog) -> Result<Option<bool>> 
         return Err(invalid());
     }
     let table = relation(&Name::new(of.to_vec()))?;
-    let found = catalog.table(&table).ok_or_else(|| undefined_table(&table))?;
+    let found = catalog.table(&table).ok_or_else(|| missing_relation(catalog, &table))?;
+    if found.space != sequence.space {
+        let message = "sequence must be in same schema as table it is linked to";
+        return Err(EngineError::new("55000", message));
+    }
     found.column(&column.name).ok_or_else(|| undefined_column(&column.name, &table.name))?;
     Ok(Some(true))
 }
@@ -77,15 +81,15 @@ impl Run<'_> {
     pub(crate) async fn alter_sequence(&self, alter: &AlterSequence) -> Result<Vec<EngineError>> {
         let name = relation(&alter.name)?;
         let catalog = self.begin_statement().await;
-        if catalog.table(&name).is_none() {
-            let message = format!("relation \"{name}\" does not exist");
+        let Some(sequence) = catalog.table(&name) else {
+            let missing = missing_relation(&catalog, &name);
             return match alter.if_exists {
-                true => Ok(vec![notice("00000", format!("{message}, skipping"))]),
-                false => Err(EngineError::new("42P01", message)),
+                true => Ok(vec![notice("00000", format!("{}, skipping", missing.message))]),
+                false => Err(missing),
             };
-        }
+        };
         self.require_owner_named(&name).await?;
-        let owner = owner(&alter.options, &catalog)?;
+        let owner = owner(&alter.options, sequence, &catalog)?;
         let is_one = |table: &Table| match is_sequence(table) {
             true => Ok(()),
             false => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", table.name))),
@@ -158,14 +162,16 @@ impl Run<'_> {
         }
         let catalog = self.begin_statement().await;
         let (named, options) = apart_from_name(options)?;
-        let taken = |n: &str| catalog.name_taken(table.space(), n);
+        let taken = |n: &str| catalog.name_taken(table.space, n);
         let name = match named {
             Some(named) if taken(&named) => return Err(duplicate(&named)),
             Some(named) => named,
             None => choose_name(&[&table.name, &definition.name], "seq", &taken),
         };
-        self.create_sequence(&NewSequence::owned(Target::of_part(table, name.clone()), max, &options)?).await?;
-        let default_sql = Some(identity.marked(&numbering(&name)));
+        let sequence = Target::of_part(table, name);
+        let text = numbering(&sequence);
+        self.create_sequence(&NewSequence::owned(sequence, max, &options)?).await?;
+        let default_sql = Some(self.kept_default(&definition, &identity.marked(&text)).await?);
         self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
     }
 
@@ -188,7 +194,7 @@ impl Run<'_> {
                 false => Err(EngineError::new("55000", message)),
             };
         }
-        self.drop_owned(std::slice::from_ref(&definition), table.space()).await?;
+        self.drop_owned(std::slice::from_ref(&definition)).await?;
         self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
     }
 }

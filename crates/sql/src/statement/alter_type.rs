@@ -10,7 +10,6 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
 use crate::parse::types::{data_type, domain_named};
-use crate::pgcatalog;
 use crate::statement::computed::computed_of;
 use crate::statement::indexes::class_of;
 use crate::statement::run::Run;
@@ -36,7 +35,7 @@ impl Run<'_> {
             return Err(unsupported("ALTER COLUMN TYPE to a domain"));
         }
         let to = data_type(to, &catalog)?;
-        if let Some(view) = self.begin_statement().await.views_on(&table.name, Some(at)).first() {
+        if let Some(view) = self.begin_statement().await.views_on((table.space, &table.name), Some(at)).first() {
             let (view, column) = (quoted(&view.name), quoted(&column.name));
             let detail = format!("rule _RETURN on view {view} depends on column {column}");
             let error = EngineError::new("0A000", "cannot alter type of a column used by a view or rule");
@@ -112,7 +111,7 @@ impl Run<'_> {
             false => quoted(&table.columns[*position].name),
         });
         let text = {
-            let (values, schema) = (values.collect::<Vec<_>>().join(", "), pgcatalog::schema_of_table(table));
+            let (values, schema) = (values.collect::<Vec<_>>().join(", "), parse::numbered(table.space));
             format!("SELECT {values} FROM {schema}.{}", quoted(&table.name))
         };
         let parsed = parse::statement(&text)?.expect("a query is a statement");

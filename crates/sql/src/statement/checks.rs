@@ -10,7 +10,6 @@ use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
 use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::run::Run;
-use crate::statement::zoned::Kept;
 use crate::values::live_columns;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -159,7 +158,7 @@ impl Run<'_> {
             }
         };
         check_name(&name)?;
-        let sql = self.with_times(Kept::Check(table), &sql).await?;
+        let sql = self.kept_check(table, &sql).await?;
         let check = Check { name, sql };
         self.check_plan(table, std::slice::from_ref(&check)).await?;
         Ok(check)
@@ -278,7 +277,7 @@ impl Run<'_> {
         if self.collect(&plan, None).await?.iter().any(|b| b.num_rows() > 0) {
             let (c, t) = (&new.name, &table.name);
             let message = format!("check constraint \"{c}\" of relation \"{t}\" is violated by some row");
-            return Err(EngineError::new("23514", message).on_table(t).on_constraint(c));
+            return Err(EngineError::new("23514", message).on_table(table).on_constraint(c));
         }
         let checks = table.checks.iter().cloned().chain([new]).collect();
         self.set_checks(table, checks).await
@@ -306,6 +305,6 @@ fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {
     let (c, t) = (&check.name, &table.name);
     EngineError::new("23514", format!("new row for relation \"{t}\" violates check constraint \"{c}\""))
         .with_detail(format!("Failing row contains ({}).", values.join(", ")))
-        .on_table(t)
+        .on_table(table)
         .on_constraint(c)
 }

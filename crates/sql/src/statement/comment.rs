@@ -1,11 +1,11 @@
 //! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW and SCHEMA.
-use crate::error::{undefined_column, undefined_schema, undefined_table, unsupported};
+use crate::error::{missing_relation, undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::relation;
 use crate::pgcatalog;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use terrace_engine::catalog::comments::Commented;
-use terrace_engine::{Catalog, EngineError, Result};
+use terrace_engine::{Catalog, EngineError, Result, Space};
 use terrace_grammar::statement::{Comment, Name, ObjectKind};
 use terrace_storage::ObjectId;
 
@@ -21,9 +21,10 @@ impl Run<'_> {
             let of = commented(&catalog, comment)?;
             self.info.actor(&catalog).require_owner(&catalog, owned(&catalog, of.0), named(comment))?;
             // An empty text is none, as in PostgreSQL. Of the schema public it is kept: without it, there is a text.
+            let is_public = of.0 == Space::PUBLIC.0;
             let text = match &comment.text {
-                None if comment.kind == Some(ObjectKind::Schema) => Some(""),
-                text => text.as_deref().filter(|text| !text.is_empty() || comment.kind == Some(ObjectKind::Schema)),
+                None if is_public => Some(""),
+                text => text.as_deref().filter(|text| !text.is_empty() || is_public),
             };
             txn.comment(of, text).await
         };
@@ -54,7 +55,7 @@ fn named(comment: &Comment) -> (&'static str, &str) {
 fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     let Some(kind) = comment.kind else { return column(catalog, &comment.name) };
     if kind == ObjectKind::Schema {
-        return schema(&comment.name.last().name);
+        return schema(&comment.name.last().name, catalog);
     }
     let name = relation(&comment.name)?;
     let table = || catalog.table(&name);
@@ -70,16 +71,16 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     match found {
         Some(oid) => Ok((oid, 0)),
         None if catalog.relation_exists(&name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
-        None => Err(undefined_table(&name)),
+        None => Err(missing_relation(catalog, &name)),
     }
 }
 
-/// The schema public. Nothing is said of those of the system.
-fn schema(name: &str) -> Result<Commented> {
-    match name {
-        pgcatalog::PUBLIC => Ok((pgcatalog::PUBLIC_OID, 0)),
-        system if pgcatalog::is_schema(system) => Err(unsupported(format!("COMMENT ON SCHEMA {system}"))),
-        other => Err(undefined_schema(other)),
+/// Nothing is said of the schemas of the system.
+fn schema(name: &str, catalog: &Catalog) -> Result<Commented> {
+    match catalog.schema(name) {
+        Some(space) => Ok((space.0, 0)),
+        None if pgcatalog::is_schema(name) => Err(unsupported(format!("COMMENT ON SCHEMA {name}"))),
+        None => Err(undefined_schema(name)),
     }
 }
 

@@ -10,7 +10,6 @@ use crate::statement::checks::{Finishing, checking_over};
 use crate::statement::create_as::column_type;
 use crate::statement::immutable::may_change;
 use crate::statement::run::Run;
-use crate::statement::zoned::Kept;
 use crate::values::assign_array;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
@@ -112,7 +111,7 @@ impl Run<'_> {
         refuse_subquery(text, of)?;
         let text = stored::constraint(text, &table.name)?;
         let text = if of == For::Condition { stored::as_condition(&text) } else { text };
-        let text = self.with_times(Kept::Check(table), &text).await?;
+        let text = self.kept_check(table, &text).await?;
         let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
         let stored = Stored::read(&text).ok_or_else(broken)?;
         let item = terrace_grammar::statement::Item { expr: stored.expr().clone(), alias: None };

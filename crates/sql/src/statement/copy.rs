@@ -22,10 +22,10 @@ use crate::cancel::{CancelToken, Canceller};
 use crate::database::SqlDatabase;
 use crate::error::{undefined_column, unsupported};
 use crate::parse::identity::Identity;
+use crate::parse::numbered as numbered_schema;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::SessionInfo;
-use crate::pgcatalog::schema_of_table;
 use crate::statement::changes::named_columns;
 use crate::statement::checks::Finishing;
 use crate::statement::run::{LazyState, Run};
@@ -153,7 +153,7 @@ impl Run<'_> {
                 let table = catalog.table(&name).ok_or_else(|| match catalog.view(&name) {
                     Some(_) => EngineError::new("42809", format!("cannot copy from view \"{name}\""))
                         .with_hint("Try the COPY (SELECT ...) TO variant."),
-                    None => crate::error::undefined_table(&name),
+                    None => crate::error::missing_relation(&catalog, &name),
                 })?;
                 let positions = named_columns(columns, table)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
@@ -211,7 +211,7 @@ impl Run<'_> {
 /// The columns that are not copied and that a sequence numbers.
 fn numbered(table: &Table, columns: &[usize]) -> Vec<(usize, RelationName)> {
     let unlisted = live_columns(table).filter(|(at, _)| !columns.contains(at));
-    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c, table.space())?))).collect()
+    unlisted.filter_map(|(at, c)| Some((at, sequence_of(c)?))).collect()
 }
 
 fn null() -> tree::Expr {
@@ -223,7 +223,7 @@ fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
     let position = live_columns(table).find(|(_, c)| c.name == name).map(|(at, _)| at);
     let position = position.ok_or_else(|| undefined_column(name, &table.name))?;
     columns.iter().position(|at| *at == position).ok_or_else(|| {
-        EngineError::new("42P10", format!("FORCE column \"{name}\" is not referenced by COPY")).on_table(&table.name)
+        EngineError::new("42P10", format!("FORCE column \"{name}\" is not referenced by COPY")).on_table(table)
     })
 }
 
@@ -231,7 +231,7 @@ fn at(table: &Table, columns: &[usize], name: &str) -> Result<usize> {
 fn table_query(table: &Table, columns: &[usize]) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns: Vec<String> = columns.iter().map(|at| quoted(&table.columns[*at].name)).collect();
-    format!("SELECT {} FROM {}.{}", columns.join(", "), schema_of_table(table), quoted(&table.name))
+    format!("SELECT {} FROM {}.{}", columns.join(", "), numbered_schema(table.space), quoted(&table.name))
 }
 
 impl CopyIn {

@@ -23,13 +23,13 @@ impl Run<'_> {
         let done = |tag: String, notices| Ok(Done::Command(Outcome::Command { tag, notices }));
         let plan = self.plan_unrun(&create.query).await?;
         let columns = self.result_columns(plan)?;
-        let target = Target::of(&create.name, create.temporary, create.on_commit)?;
+        let catalog = self.begin_statement().await;
+        let target = Target::of(&create.name, create.temporary, create.on_commit, &catalog)?;
         check_name(&target.name)?;
-        if target.is_taken(&target.name, &*self.begin_statement().await) {
+        if target.is_taken(&target.name, &catalog) {
             return done("CREATE TABLE AS".into(), skip_existing(&target.name, create.if_not_exists)?);
         }
-        let catalog = self.begin_statement().await;
-        self.info.actor(&catalog).permit_creation(&catalog, target.is_temporary())?;
+        self.info.actor(&catalog).permit_creation(&catalog, target.placing)?;
         let too_many = || EngineError::new("42601", "too many column names were specified");
         let columns = called(columns, &create.columns, too_many)?;
         let notices = storage_options(&create.storage)?;
@@ -39,7 +39,7 @@ impl Run<'_> {
             false => None,
         };
         let spec = TableSpec { name: target.name, columns, indexes: vec![] };
-        let make = async { self.cell.lock().await.open().create_table_in(spec, target.on_commit).await };
+        let make = async { self.cell.lock().await.open().create_table_in(spec, target.placing).await };
         let table = self.cancel.run(make).await?;
         self.own(table.oid).await?;
         match plan {

@@ -25,7 +25,7 @@ pub(crate) struct Key {
 
 /// Builds the specification. Defaults are text; the caller has checked that they can be evaluated.
 pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<TableSpec> {
-    let target = Target::of_table(create)?;
+    let target = Target::of_table(create, catalog)?;
     let name = target.name.clone();
     check_name(&name)?;
     let mut columns: Vec<ColumnDef> = vec![];

@@ -1,7 +1,8 @@
 //! The statements that run in a transaction: each is passed to the code that carries it out.
-use crate::error::{undefined_table, unsupported};
+use crate::error::{missing_relation, unsupported};
 use crate::parse;
 use crate::parse::constants::constant;
+use crate::parse::qualified::shown_relation;
 use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored;
 use crate::plan::bind::over::{Over, Part, Wanted};
@@ -16,14 +17,12 @@ use crate::statement::roles::role_name;
 use crate::statement::run::Run;
 use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
-use crate::statement::zoned::Kept;
 use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table};
-use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
@@ -52,6 +51,8 @@ impl Run<'_> {
             Task::CreateEnum(create) => Box::pin(self.create_enum(create)).await?,
             Task::CreateDomain(create) => Box::pin(self.create_domain(create)).await?,
             Task::CreateRole(role) => Box::pin(self.create_role(role)).await?,
+            Task::CreateSchema(create) => Box::pin(self.create_schema(create)).await?,
+            Task::SetSchema(set) => Box::pin(self.set_schema(set)).await?,
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterEnum(alter) => Box::pin(self.alter_enum(alter)).await?,
             Task::AlterDomain(alter) => Box::pin(self.alter_domain(alter)).await?,
@@ -81,14 +82,14 @@ impl Run<'_> {
         Ok(Done::Rows(self.stream(physical, None)?))
     }
 
-    async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {
+    pub(crate) async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {
         let catalog = self.begin_statement().await;
-        let target = Target::of_table(create)?;
+        let target = Target::of_table(create, &catalog)?;
         if target.is_taken(&target.name, &catalog) {
             return skip_existing(&target.name, create.if_not_exists);
         }
         let actor = self.info.actor(&catalog);
-        actor.permit_creation(&catalog, target.is_temporary())?;
+        actor.permit_creation(&catalog, target.placing)?;
         for like in &create.likes {
             let name = parse::relation(&like.name)?;
             catalog.table(&name).map_or(Ok(()), |table| actor.permit(&catalog, table, Rights::SELECT))?;
@@ -107,13 +108,13 @@ impl Run<'_> {
             for constraint in &column.constraints {
                 if let ColumnConstraintKind::Default(default) = &constraint.kind {
                     self.check_default(default, definition, target.is_temporary()).await?;
-                    definition.default_sql = Some(self.with_times(Kept::Default(definition), &default.text).await?);
+                    definition.default_sql = Some(self.kept_default(definition, &default.text).await?);
                 }
             }
         }
         let run = async {
             let mut slot = self.cell.lock().await;
-            let table = slot.open().create_table_in(spec, target.on_commit).await?;
+            let table = slot.open().create_table_in(spec, target.placing).await?;
             match checks.is_empty() {
                 true => Ok(table),
                 false => slot.open().set_checks(&table, checks).await,
@@ -139,16 +140,13 @@ impl Run<'_> {
                 (Call::Next(name), DataType::Int2 | DataType::Int4 | DataType::Int8) => {
                     let catalog = self.begin_statement().await;
                     let found = catalog.table(&name);
-                    // What the name means must not change with the session's temporary tables.
-                    if name.among == Among::All && found.is_some_and(|t| t.temporary.is_some() != temporary) {
-                        let kind = if temporary { "temporary" } else { "permanent" };
-                        return Err(unsupported(format!("sequence \"{name}\" here, as the table is {kind}"))
-                            .with_hint("Write the sequence's name with its schema."));
+                    if !temporary && found.is_some_and(|t| t.temporary.is_some()) {
+                        return Err(unsupported("a temporary sequence as a default of what is permanent"));
                     }
                     match found {
                         Some(table) if is_sequence(table) => Ok(()),
-                        Some(_) => Err(EngineError::new("42809", format!("\"{name}\" is not a sequence"))),
-                        None => Err(undefined_table(&name)),
+                        Some(_) => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", name.name))),
+                        None => Err(missing_relation(&catalog, &name)),
                     }
                 }
                 _ => Err(unsupported("this function of a sequence as a default")),
@@ -185,6 +183,9 @@ impl Run<'_> {
         if drop.kind == ObjectKind::Type {
             return self.drop_types(drop).await;
         }
+        if drop.kind == ObjectKind::Schema {
+            return self.drop_schemas(drop).await;
+        }
         if drop.cascade && drop.kind != ObjectKind::Table {
             return Err(unsupported("CASCADE"));
         }
@@ -199,6 +200,10 @@ impl Run<'_> {
             }
             let name = parse::relation(name)?;
             let catalog = self.begin_statement().await;
+            if let Some(told) = without_schema(&name, &catalog, drop.if_exists)? {
+                notices.push(told);
+                continue;
+            }
             let (kind, dropped) = match drop.kind {
                 ObjectKind::Table => ("table", self.drop_table(&name, &catalog).await),
                 ObjectKind::Index => ("index", self.drop_index(&name, &catalog).await),
@@ -209,7 +214,7 @@ impl Run<'_> {
             };
             match dropped {
                 Err(error) if drop.if_exists && matches!(error.state.0, "42P01" | "42704") => {
-                    notices.push(notice("00000", format!("{kind} \"{name}\" does not exist, skipping")));
+                    notices.push(notice("00000", format!("{kind} \"{}\" does not exist, skipping", name.name)));
                 }
                 other => other?,
             }
@@ -234,7 +239,8 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         let is_needed = |name: &RelationName| {
             let referenced = catalog.table(name).is_some_and(|table| !table.referenced_by.is_empty());
-            referenced || (catalog.table(name).is_some() && !catalog.views_on(name, None).is_empty())
+            let is_read = |table: &Arc<Table>| !catalog.views_on((table.space, &table.name), None).is_empty();
+            referenced || catalog.table(name).is_some_and(is_read)
         };
         if !names.iter().any(is_needed) {
             return Ok(());
@@ -253,16 +259,23 @@ impl Run<'_> {
             own.extend(dependents(&catalog, table, &[], |key| key.table != table.oid));
         }
         let mut views = vec![];
-        for name in names.iter().filter(|name| catalog.table(name).is_some()) {
-            dependent_views(&catalog, name, None, &format!("table {}", quoted(&name.name)), &mut views);
+        for table in names.iter().filter_map(|name| catalog.table(name)) {
+            let what = format!("table {}", shown_relation(table.space, &table.name, &catalog));
+            dependent_views(&catalog, (table.space, &table.name), None, &what, &mut views);
         }
         if !drop.cascade {
             let what = match names.as_slice() {
-                [one] => format!("table {}", quoted(&one.name)),
+                [one] => format!(
+                    "table {}",
+                    catalog.table(one).map_or(String::new(), |t| shown_relation(t.space, &t.name, &catalog))
+                ),
                 _ => "desired object(s)".into(),
             };
-            let table = |key: &ForeignKey| catalog.table_by_oid(key.referenced).map_or("", |table| &table.name);
-            let needed = refuse_dependents(&what, &others, |key| format!("table {}", table(key)));
+            let table = |key: &ForeignKey| {
+                let table = catalog.table_by_oid(key.referenced);
+                table.map_or(String::new(), |table| shown_relation(table.space, &table.name, &catalog))
+            };
+            let needed = refuse_dependents(&what, &others, &catalog, |key| format!("table {}", table(key)));
             needed.map_err(|error| with_views(error, &views))?;
             refuse_views(&what, &views)?;
         }
@@ -274,22 +287,31 @@ impl Run<'_> {
 
     async fn drop_table(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some(table) = catalog.table(name) else {
-            let other = EngineError::new("42809", format!("\"{name}\" is not a table"));
+            let other = EngineError::new("42809", format!("\"{}\" is not a table", name.name));
             if find_index(catalog, name).is_some() {
                 return Err(other);
             }
             if catalog.view(name).is_some() {
                 return Err(other.with_hint("Use DROP VIEW to remove a view."));
             }
-            return Err(EngineError::new("42P01", format!("table \"{name}\" does not exist")));
+            return Err(EngineError::new("42P01", format!("table \"{}\" does not exist", name.name)));
         };
         if is_sequence(table) {
-            return Err(EngineError::new("42809", format!("\"{name}\" is not a table")));
+            return Err(EngineError::new("42809", format!("\"{}\" is not a table", name.name)));
         }
         self.info.actor(catalog).require_owner_of(catalog, table)?;
         let run = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(run).await?;
-        self.drop_owned(&table.columns, table.space()).await
+        self.drop_owned(&table.columns).await
+    }
+}
+
+/// What DROP says of a name whose schema is not there. 3F000
+pub(crate) fn without_schema(name: &RelationName, catalog: &Catalog, if_exists: bool) -> Result<Option<EngineError>> {
+    let Among::Schema(schema) = &name.among else { return Ok(None) };
+    match catalog.require_schema(schema) {
+        Err(error) if if_exists => Ok(Some(notice("00000", format!("{}, skipping", error.message)))),
+        other => other.map(|_| None),
     }
 }
 

@@ -3,9 +3,10 @@
 //! 1. A condition is kept as SQL text over VALUE. Of a column, VALUE is the column: so it is one more constraint of the
 //!    table ([`super::checks`]). Of a cast, VALUE is what is cast ([`crate::plan::bind`]).
 //! 2. Casts name a domain by its name: one that a text of the catalogue casts to gets no other name and does not go.
-use crate::error::{from_datafusion, unsupported};
+use crate::error::{from_datafusion, undefined_schema, unsupported};
 use crate::functions::domains::{no_nulls, violated};
 use crate::parse;
+use crate::parse::qualified::{shown_relation, shown_type};
 use crate::parse::stored::{self, Stored, VALUE, over_column};
 use crate::parse::types::of_column;
 use crate::plan::bind::over::{Over, Rows, Wanted};
@@ -14,10 +15,10 @@ use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::enums::{new_name, own_name, refuse_named, undefined_type};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use crate::statement::zoned::Kept;
+use crate::statement::target::schema_of_new;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use std::sync::Arc;
-use terrace_engine::{Catalog, Check, ColumnDef, EngineError, Isolation, Result, Table};
+use terrace_engine::{Among, Catalog, Check, ColumnDef, EngineError, Isolation, Placing, Result, Table};
 use terrace_engine::{Domain, DomainCheck};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
@@ -35,10 +36,12 @@ fn value_table(name: &str, domain: &Domain) -> Arc<Table> {
 
 impl Run<'_> {
     pub(crate) async fn create_domain(&self, create: &CreateDomain) -> Result<Notices> {
-        let name = new_name(&parse::relation(&create.name)?.name)?;
+        let named = parse::relation(&create.name)?;
+        let name = new_name(&named.name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
-        self.info.actor(&catalog).permit_creation(&catalog, false)?;
+        let space = schema_of_new(&named, "domain", &catalog)?;
+        self.info.actor(&catalog).permit_creation(&catalog, Placing::In(space))?;
         if create.collation.is_some() {
             return Err(unsupported("COLLATE"));
         }
@@ -48,7 +51,7 @@ impl Run<'_> {
         }
         base.check()?;
         let oid = self.new_oid().await;
-        let mut domain = Domain { oid, name, base, digits, not_null: false, default_sql: None, checks: vec![] };
+        let mut domain = Domain { oid, space, name, base, digits, not_null: false, default_sql: None, checks: vec![] };
         let (mut null, mut not_null) = (false, false);
         for constraint in &create.constraints {
             let wrong = |what: &str| Err(EngineError::new("42601", format!("{what} not possible for domains")));
@@ -101,7 +104,7 @@ impl Run<'_> {
     async fn default_of(&self, domain: &Domain, default: &Written) -> Result<String> {
         let column = ColumnDef { digits: domain.digits, ..ColumnDef::new(VALUE, domain.base) };
         self.check_default(default, &column, false).await?;
-        self.with_times(Kept::Default(&column), &default.text).await
+        self.kept_default(&column, &default.text).await
     }
 
     /// A new constraint of a domain, checked and named.
@@ -124,7 +127,7 @@ impl Run<'_> {
             None => choose_name(&[domain.name.as_str()], "check", &taken),
         };
         check_name(&name)?;
-        let sql = self.with_times(Kept::Check(&table), &sql).await?;
+        let sql = self.kept_check(&table, &sql).await?;
         self.check_plan(&table, &[Check { name: name.clone(), sql: sql.clone() }]).await?;
         Ok(DomainCheck { oid: self.new_oid().await, name, sql, valid })
     }
@@ -210,7 +213,7 @@ impl Run<'_> {
         for name in &drop.names {
             match self.found_domain(name).await {
                 Ok((domain, catalog)) => self.drop_domain(&domain, &catalog, drop.cascade, &mut notices).await?,
-                Err(error) if drop.if_exists && error.state.0 == "42704" => {
+                Err(error) if drop.if_exists && matches!(error.state.0, "42704" | "3F000") => {
                     notices.push(notice("00000", format!("{}, skipping", error.message)));
                 }
                 Err(error) => return Err(error),
@@ -220,17 +223,17 @@ impl Run<'_> {
     }
 
     /// CASCADE takes columns along, but no texts (invariant 2).
-    async fn drop_domain(
+    pub(super) async fn drop_domain(
         &self,
         domain: &Arc<Domain>,
         catalog: &Arc<Catalog>,
         cascade: bool,
         notices: &mut Notices,
     ) -> Result<()> {
-        let what = format!("type {}", quoted(&domain.name));
+        let what = format!("type {}", shown_type(domain.oid, (domain.space, &domain.name), catalog));
         refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to(&domain.name))?;
         let columns = columns_of(catalog, domain);
-        let dependents: Vec<String> = columns.iter().map(|(table, at)| shown_column(table, *at)).collect();
+        let dependents: Vec<String> = columns.iter().map(|(table, at)| shown_column(table, *at, catalog)).collect();
         if !dependents.is_empty() && !cascade {
             return Err(super::enums::needed(&what, &dependents));
         }
@@ -248,14 +251,14 @@ impl Run<'_> {
             let table = self.begin_statement().await.table_by_oid(table.oid).cloned().unwrap_or(table);
             self.drop_column(&table, &column, (false, true), notices).await?;
         }
-        let drop = async { self.cell.lock().await.open().drop_domain(&domain.name).await };
+        let drop = async { self.cell.lock().await.open().drop_domain(domain).await };
         self.cancel.run(drop).await
     }
 
     /// Whether a type is a domain.
     pub(super) async fn is_domain(&self, name: &Name) -> bool {
         let catalog = self.begin_statement().await;
-        parse::relation(name).is_ok_and(|own| catalog.domain(&own.name).is_some())
+        parse::relation(name).is_ok_and(|own| catalog.domain(&own).is_some())
     }
 
     /// A domain by its name, under the lock of definitions. 42704
@@ -264,12 +267,13 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         let own = own_name(name)?;
         if let Some(domain) = catalog.domain(&own) {
-            self.info.actor(&catalog).require_owner(&catalog, ObjectId(domain.oid), ("type", &own))?;
+            self.info.actor(&catalog).require_owner(&catalog, ObjectId(domain.oid), ("type", &own.name))?;
             return Ok((domain.clone(), catalog));
         }
-        match catalog.enum_type(&own) {
-            Some(_) => Err(EngineError::new("42809", format!("{} is not a domain", quoted(&own)))),
-            None => Err(undefined_type(name)),
+        match (catalog.enum_type(&own), &own.among) {
+            (Some(_), _) => Err(EngineError::new("42809", format!("{} is not a domain", quoted(&own.name)))),
+            (None, Among::Schema(schema)) if catalog.schema(schema).is_none() => Err(undefined_schema(schema)),
+            (None, _) => Err(undefined_type(name)),
         }
     }
 
@@ -284,7 +288,7 @@ impl Run<'_> {
                     "column \"{column}\" of table \"{}\" contains values that violate the new constraint",
                     table.name
                 );
-                return Err(EngineError::new("23514", message).on_table(&table.name).on_column(column));
+                return Err(EngineError::new("23514", message).on_table(&table).on_column(column));
             }
         }
         Ok(())
@@ -297,7 +301,7 @@ impl Run<'_> {
             let stored = Stored::read(&text).ok_or_else(|| EngineError::internal("IS NULL is an expression"))?;
             if self.has_row(&table, stored.expr()).await? {
                 let message = format!("column \"{column}\" of table \"{}\" contains null values", table.name);
-                return Err(EngineError::new("23502", message).on_table(&table.name).on_column(column));
+                return Err(EngineError::new("23502", message).on_table(&table).on_column(column));
             }
         }
         Ok(())
@@ -337,7 +341,7 @@ impl Run<'_> {
     }
 }
 
-fn columns_of(catalog: &Catalog, domain: &Domain) -> Vec<(Arc<Table>, usize)> {
+pub(super) fn columns_of(catalog: &Catalog, domain: &Domain) -> Vec<(Arc<Table>, usize)> {
     let of_table = |table: &Arc<Table>| {
         let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.oid == domain.oid);
         let found = table.columns.iter().enumerate().filter(|(_, column)| !column.dropped && is_of(column));
@@ -346,6 +350,7 @@ fn columns_of(catalog: &Catalog, domain: &Domain) -> Vec<(Arc<Table>, usize)> {
     catalog.tables().flat_map(of_table).collect()
 }
 
-fn shown_column(table: &Table, at: usize) -> String {
-    format!("column {} of table {}", quoted(&table.columns[at].name), quoted(&table.name))
+fn shown_column(table: &Table, at: usize, catalog: &Catalog) -> String {
+    let shown = shown_relation(table.space, &table.name, catalog);
+    format!("column {} of table {shown}", quoted(&table.columns[at].name))
 }

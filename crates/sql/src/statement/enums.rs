@@ -5,15 +5,17 @@
 //!    name (0A000), and a type that a text has in it does not go (2BP01).
 use crate::error::unsupported;
 use crate::parse;
+use crate::parse::qualified::{shown_relation, shown_type};
 use crate::parse::stored::Stored;
 use crate::statement::ddl::check_name;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use crate::statement::views::dependent_views;
+use crate::statement::target::schema_of_new;
+use crate::statement::views::{dependent_views, shown_view};
 use std::sync::Arc;
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Place;
-use terrace_engine::{Catalog, DataType, EngineError, RelationName, Result, Table};
+use terrace_engine::{Among, Catalog, DataType, EngineError, Placing, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
@@ -24,11 +26,13 @@ type Notices = Vec<EngineError>;
 
 impl Run<'_> {
     pub(crate) async fn create_enum(&self, create: &CreateEnum) -> Result<Notices> {
-        let name = new_name(&parse::relation(&create.name)?.name)?;
+        let named = parse::relation(&create.name)?;
+        let name = new_name(&named.name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
-        self.info.actor(&catalog).permit_creation(&catalog, false)?;
-        let make = async { self.cell.lock().await.open().create_enum(&name, &create.labels).await };
+        let space = schema_of_new(&named, "type", &catalog)?;
+        self.info.actor(&catalog).permit_creation(&catalog, Placing::In(space))?;
+        let make = async { self.cell.lock().await.open().create_enum(space, &name, &create.labels).await };
         let of = self.cancel.run(make).await?;
         self.own(ObjectId(of.def().oid)).await?;
         Ok(vec![])
@@ -46,13 +50,13 @@ impl Run<'_> {
                     Some((beside, true)) => Place::After(beside),
                     Some((beside, false)) => Place::Before(beside),
                 };
-                let add = async { self.cell.lock().await.open().add_enum_label(&name, label, place).await };
+                let add = async { self.cell.lock().await.open().add_enum_label(of, label, place).await };
                 self.cancel.run(add).await?;
             }
             EnumChange::Rename { from, to } => {
                 let has_label = |text: &Text<'_>| (text.is_about(of) || text.casts_to(&name)) && text.has_literal(from);
                 refuse_named(&catalog, &format!("renaming label \"{from}\" of type {name}"), has_label)?;
-                let rename = async { self.cell.lock().await.open().rename_enum_label(&name, from, to).await };
+                let rename = async { self.cell.lock().await.open().rename_enum_label(of, from, to).await };
                 self.cancel.run(rename).await?;
             }
         }
@@ -61,10 +65,10 @@ impl Run<'_> {
 
     /// ALTER TYPE ... RENAME TO.
     pub(crate) async fn rename_type(&self, name: &Name, to: &str) -> Result<Notices> {
-        let (name, _, catalog) = self.found(name).await?;
+        let (name, of, catalog) = self.found(name).await?;
         let to = new_name(to)?;
         refuse_named(&catalog, &format!("renaming type {name}"), |text| text.casts_to(&name))?;
-        let rename = async { self.cell.lock().await.open().rename_enum(&name, &to).await };
+        let rename = async { self.cell.lock().await.open().rename_enum(of, &to).await };
         self.cancel.run(rename).await?;
         Ok(vec![])
     }
@@ -78,7 +82,7 @@ impl Run<'_> {
             }
             match self.found(name).await {
                 Ok((name, of, _)) => self.drop_type(&name, of, drop.cascade, &mut notices).await?,
-                Err(error) if drop.if_exists && error.state.0 == "42704" => {
+                Err(error) if drop.if_exists && matches!(error.state.0, "42704" | "3F000") => {
                     notices.push(notice("00000", format!("{}, skipping", error.message)));
                 }
                 Err(error) => return Err(error),
@@ -88,30 +92,27 @@ impl Run<'_> {
     }
 
     /// CASCADE takes columns and views along, but no texts (invariant 1).
-    async fn drop_type(&self, name: &str, of: EnumType, cascade: bool, notices: &mut Notices) -> Result<()> {
+    pub(super) async fn drop_type(&self, name: &str, of: EnumType, cascade: bool, notices: &mut Notices) -> Result<()> {
         let catalog = self.begin_statement().await;
-        let what = format!("type {}", quoted(name));
+        let space = catalog.space_of_type(of.def().oid).unwrap_or(Space::PUBLIC);
+        let what = format!("type {}", shown_type(of.def().oid, (space, name), &catalog));
         let columns = columns_of(&catalog, of);
-        let mut dependents: Vec<String> = columns.iter().map(|(table, at)| column_of(table, *at)).collect();
+        let shown = |(table, at): &(Arc<Table>, usize)| column_of(table, *at, &catalog);
+        let mut dependents: Vec<String> = columns.iter().map(shown).collect();
         let mut views = vec![];
         for view in catalog.views().filter(|view| view.columns.iter().any(|column| is_of(column.data_type, of))) {
-            views.push((view.clone(), format!("view {} depends on {what}", quoted(&view.name))));
-            dependent_views(
-                &catalog,
-                &RelationName::permanent(view.name.as_str()),
-                None,
-                &format!("view {}", quoted(&view.name)),
-                &mut views,
-            );
+            let shown = shown_view(view, &catalog);
+            views.push((view.clone(), format!("{shown} depends on {what}")));
+            dependent_views(&catalog, (view.space, &view.name), None, &shown, &mut views);
         }
-        dependents.extend(views.iter().map(|(view, _)| format!("view {}", quoted(&view.name))));
+        dependents.extend(views.iter().map(|(view, _)| shown_view(view, &catalog)));
         let is_gone = |text: &Text<'_>| dependents.iter().any(|gone| text.of == *gone || text.within == *gone);
         let texts = texts(&catalog).into_iter().filter(|text| text.casts_to(name) && !is_gone(text));
         let texts: Vec<String> = texts.map(|text| text.of).collect();
         if !cascade {
             let all: Vec<String> = dependents.into_iter().chain(texts).collect();
             return match all.is_empty() {
-                true => self.drop_enum(name).await,
+                true => self.drop_enum(of).await,
                 false => Err(needed(&what, &all)),
             };
         }
@@ -135,11 +136,11 @@ impl Run<'_> {
             let table = self.begin_statement().await.table_by_oid(table.oid).cloned().unwrap_or(table);
             self.drop_column(&table, &column, (false, true), notices).await?;
         }
-        self.drop_enum(name).await
+        self.drop_enum(of).await
     }
 
-    async fn drop_enum(&self, name: &str) -> Result<()> {
-        let drop = async { self.cell.lock().await.open().drop_enum(name).await };
+    async fn drop_enum(&self, of: EnumType) -> Result<()> {
+        let drop = async { self.cell.lock().await.open().drop_enum(of).await };
         self.cancel.run(drop).await
     }
 
@@ -150,23 +151,25 @@ impl Run<'_> {
         let own = own_name(name)?;
         if let Some(of) = catalog.enum_type(&own) {
             let object = ObjectId(of.def().oid);
-            self.info.actor(&catalog).require_owner(&catalog, object, ("type", &own))?;
-            return Ok((own, of, catalog));
+            self.info.actor(&catalog).require_owner(&catalog, object, ("type", &own.name))?;
+            return Ok((own.name, of, catalog));
         }
-        if catalog.table(own.as_str()).is_some() || catalog.view(own.as_str()).is_some() {
-            let error = EngineError::new("42809", format!("{} is not an enum", quoted(&own)));
+        if catalog.table(&own).is_some() || catalog.view(&own).is_some() {
+            let error = EngineError::new("42809", format!("{} is not an enum", quoted(&own.name)));
             return Err(error);
+        }
+        if let Among::Schema(schema) = &own.among {
+            catalog.require_schema(schema)?;
         }
         Err(undefined_type(name))
     }
 }
 
 /// The name that a type of the user's would have. 42704 where its schema has none.
-pub(super) fn own_name(name: &Name) -> Result<String> {
+pub(super) fn own_name(name: &Name) -> Result<RelationName> {
     match parse::relation(name) {
-        Ok(own) => Ok(own.name),
         Err(error) if error.state.0 == "42501" => Err(undefined_type(name)),
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
@@ -189,7 +192,7 @@ fn is_of(column: DataType, of: EnumType) -> bool {
 }
 
 /// Columns of a type, or of arrays of it.
-fn columns_of(catalog: &Catalog, of: EnumType) -> Vec<(Arc<Table>, usize)> {
+pub(super) fn columns_of(catalog: &Catalog, of: EnumType) -> Vec<(Arc<Table>, usize)> {
     let of_table = |table: &Arc<Table>| {
         let columns = table.columns.iter().enumerate();
         let found = columns.filter(|(_, column)| !column.dropped && is_of(column.data_type, of));
@@ -198,8 +201,9 @@ fn columns_of(catalog: &Catalog, of: EnumType) -> Vec<(Arc<Table>, usize)> {
     catalog.tables().flat_map(of_table).collect()
 }
 
-fn column_of(table: &Table, at: usize) -> String {
-    format!("column {} of table {}", quoted(&table.columns[at].name), quoted(&table.name))
+fn column_of(table: &Table, at: usize, catalog: &Catalog) -> String {
+    let shown = shown_relation(table.space, &table.name, catalog);
+    format!("column {} of table {shown}", quoted(&table.columns[at].name))
 }
 
 /// 2BP01
@@ -235,23 +239,24 @@ pub(super) struct Text<'c> {
 fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
     let mut all = vec![];
     for table in catalog.tables() {
+        let shown = shown_relation(table.space, &table.name, catalog);
         for (at, column) in table.columns.iter().enumerate() {
             let Some(sql) = column.default_sql.as_deref() else { continue };
-            let within = column_of(table, at);
+            let within = column_of(table, at, catalog);
             let of = match column.dropped {
-                true => format!("an index of table {}", quoted(&table.name)),
+                true => format!("an index of table {shown}"),
                 false => format!("default value for {within}"),
             };
             all.push(Text { sql, of, within, table: Some(table) });
         }
         for check in &table.checks {
-            let of = format!("constraint {} on table {}", quoted(&check.name), quoted(&table.name));
+            let of = format!("constraint {} on table {shown}", quoted(&check.name));
             all.push(Text { sql: &check.sql, of, within: String::new(), table: Some(table) });
         }
     }
     let of_view = catalog.views().map(|view| Text {
         sql: &view.sql,
-        of: format!("view {}", quoted(&view.name)),
+        of: shown_view(view, catalog),
         within: String::new(),
         table: None,
     });

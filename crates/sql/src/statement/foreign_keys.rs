@@ -6,7 +6,8 @@
 //!    the key.
 //! 3. CASCADE of DROP drops the foreign keys that refer to what goes, and nothing else.
 use crate::access::Actor;
-use crate::error::{undefined_table, unsupported};
+use crate::error::{missing_relation, unsupported};
+use crate::parse::qualified::shown_relation;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog::is_constraint;
@@ -165,7 +166,7 @@ fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
         None if catalog.relation_exists(&name) => {
             Err(EngineError::new("42809", format!("referenced relation \"{name}\" is not a table")))
         }
-        None => Err(undefined_table(&name)),
+        None => Err(missing_relation(catalog, &name)),
     }
 }
 
@@ -250,13 +251,15 @@ pub(crate) fn dependents(
 pub(crate) fn refuse_dependents(
     what: &str,
     dependents: &[(Arc<ForeignKey>, Arc<Table>)],
+    catalog: &Catalog,
     object: impl Fn(&ForeignKey) -> String,
 ) -> Result<()> {
     if dependents.is_empty() {
         return Ok(());
     }
     let line = |(key, table): &(Arc<ForeignKey>, Arc<Table>)| {
-        format!("constraint {} on table {} depends on {}", key.name, table.name, object(key))
+        let on = shown_relation(table.space, &table.name, catalog);
+        format!("constraint {} on table {on} depends on {}", key.name, object(key))
     };
     let lines: Vec<String> = dependents.iter().map(line).collect();
     let them = if what.ends_with("(s)") { "them" } else { "it" };
@@ -297,8 +300,10 @@ impl Run<'_> {
             let table = self.alone(&table.full_name()).await?;
             self.drop_foreign_key(&table, key.oid).await?;
         }
-        let name =
-            |(key, table): &(Arc<ForeignKey>, Arc<Table>)| format!("constraint {} on table {}", key.name, table.name);
+        let catalog = self.begin_statement().await;
+        let name = |(key, table): &(Arc<ForeignKey>, Arc<Table>)| {
+            format!("constraint {} on table {}", key.name, shown_relation(table.space, &table.name, &catalog))
+        };
         match dependents {
             [] => {}
             [one] => notices.push(notice("00000", format!("drop cascades to {}", name(one)))),
@@ -335,7 +340,7 @@ impl Run<'_> {
             return Ok(());
         };
         let defaulted: Vec<usize> = set.iter().filter(|(_, value)| value.is_none()).map(|(at, _)| *at).collect();
-        let varying = defaulted.iter().any(|at| sequence_of(&table.columns[*at], table.space()).is_some())
+        let varying = defaulted.iter().any(|at| sequence_of(&table.columns[*at]).is_some())
             || !self.varying_defaults(table, &defaulted).await?.is_empty();
         let mut values = self.set_values(table, set).await?;
         let checking = self.checking(table).await?;

@@ -7,14 +7,14 @@
 //!
 //! Source: PostgreSQL 15 documentation, GRANT and REVOKE.
 use crate::access::{Actor, denied, kind_of, named_right, role_named, securable};
-use crate::error::{undefined_schema, undefined_table, unsupported};
+use crate::error::{missing_relation, undefined_schema, unsupported};
 use crate::parse::relation;
 use crate::pgcatalog;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use std::collections::BTreeSet;
-use terrace_engine::catalog::access::{Access, Grant, Member, PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
-use terrace_engine::{Catalog, EngineError, Result, Role};
+use terrace_engine::catalog::access::{Access, Grant, Member, PUBLIC, Rights, Securable, THE_DATABASE};
+use terrace_engine::{Catalog, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{self as tree, Granted, Grantee, Ident, Name, Privilege};
 use terrace_storage::ObjectId;
 
@@ -91,16 +91,16 @@ impl Run<'_> {
                 };
                 names.iter().map(one).collect()
             }
-            Granted::Schemas(names) => names.iter().map(named_schema).collect(),
+            Granted::Schemas(names) => names.iter().map(|name| named_schema(name, catalog)).collect(),
             Granted::Databases(names) => names.iter().map(named_database).collect(),
             Granted::AllIn { sequences, schemas } => {
-                for schema in schemas {
-                    named_schema(schema)?;
-                }
+                let schemas = schemas.iter().map(|schema| Ok(named_schema(schema, catalog)?.object));
+                let schemas = schemas.collect::<Result<Vec<ObjectId>>>()?;
+                let is_in = |space: Space| schemas.contains(&space.0);
                 let wanted = if *sequences { Securable::Sequence } else { Securable::Table };
-                let tables = catalog.tables().filter(|t| t.temporary.is_none() && securable(t) == wanted);
+                let tables = catalog.tables().filter(|t| is_in(t.space) && securable(t) == wanted);
                 let tables = tables.map(|t| Target::of_table(t.oid, wanted, kind_of(t), &t.name));
-                let views = catalog.views().filter(|_| !sequences);
+                let views = catalog.views().filter(|view| !sequences && is_in(view.space));
                 let views = views.map(|v| Target::of_table(v.oid, Securable::Table, "view", &v.name));
                 Ok(tables.chain(views).collect())
             }
@@ -221,15 +221,17 @@ fn named_table(name: &Name, catalog: &Catalog) -> Result<Target> {
     match catalog.table(&named) {
         Some(table) => Ok(Target::of_table(table.oid, securable(table), kind_of(table), &table.name)),
         None if catalog.relation_exists(&named) => Err(EngineError::new("42809", format!("\"{named}\" is an index"))),
-        None => Err(undefined_table(named.name)),
+        None => Err(missing_relation(catalog, &named)),
     }
 }
 
-fn named_schema(name: &Ident) -> Result<Target> {
-    match name.name.as_str() {
-        pgcatalog::PUBLIC => Ok(Target::of_table(PUBLIC_SCHEMA, Securable::Schema, "schema", "public")),
-        system if pgcatalog::is_schema(system) => Err(unsupported(format!("a privilege on the schema {system}"))),
-        other => Err(undefined_schema(other)),
+fn named_schema(name: &Ident, catalog: &Catalog) -> Result<Target> {
+    match catalog.schema(&name.name) {
+        Some(space) => Ok(Target::of_table(space.0, Securable::Schema, "schema", &name.name)),
+        None if pgcatalog::is_schema(&name.name) => {
+            Err(unsupported(format!("a privilege on the schema {}", name.name)))
+        }
+        None => Err(undefined_schema(&name.name)),
     }
 }
 

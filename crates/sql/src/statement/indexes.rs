@@ -3,7 +3,8 @@
 //! 1. An index of an expression, or with a condition, has computed columns ([`crate::statement::computed`]). Where they
 //!    are new, the table is this transaction's alone while its rows get their values; otherwise only writers wait.
 //! 2. CONCURRENTLY is refused where PostgreSQL refuses it, and otherwise makes the same index: writers wait for it.
-use crate::error::{undefined_table, unsupported};
+use crate::error::{missing_relation, unsupported};
+use crate::parse::qualified::shown_relation;
 use crate::parse::{relation, shown, stored};
 use crate::statement::computed::For;
 use crate::statement::ddl::{check_name, choose_name, duplicate, find_index, position};
@@ -109,7 +110,7 @@ fn indexed(create: &CreateIndex, catalog: &Catalog) -> Result<Arc<Table>> {
     let missing = || match catalog.view(&name) {
         Some(_) => EngineError::new("42809", format!("cannot create index on relation \"{name}\""))
             .with_detail("This operation is not supported for views."),
-        None => undefined_table(&name),
+        None => missing_relation(catalog, &name),
     };
     catalog.table(&name).cloned().ok_or_else(missing)
 }
@@ -169,7 +170,7 @@ impl Run<'_> {
         let name = match &create.name {
             Some(given) => {
                 check_name(&given.name)?;
-                if catalog.name_taken(table.space(), &given.name) {
+                if catalog.name_taken(table.space, &given.name) {
                     let exists = || duplicate(&given.name);
                     return if create.if_not_exists { skip_existing(&given.name, true) } else { Err(exists()) };
                 }
@@ -178,7 +179,7 @@ impl Run<'_> {
             None => {
                 let parts = parts(create, &table);
                 let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-                choose_name(&parts, "idx", &|name| catalog.name_taken(table.space(), name))
+                choose_name(&parts, "idx", &|name| catalog.name_taken(table.space, name))
             }
         };
         Box::pin(self.make_index(create, table, name)).await.map(|()| vec![])
@@ -234,23 +235,24 @@ impl Run<'_> {
 
     pub(crate) async fn drop_index(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some((table, index)) = find_index(catalog, name) else {
-            let other = EngineError::new("42809", format!("\"{name}\" is not an index"));
+            let other = EngineError::new("42809", format!("\"{}\" is not an index", name.name));
             if catalog.table(name).is_some() {
                 return Err(other);
             }
             if catalog.view(name).is_some() {
                 return Err(other.with_hint("Use DROP VIEW to remove a view."));
             }
-            return Err(EngineError::new("42704", format!("index \"{name}\" does not exist")));
+            return Err(EngineError::new("42704", format!("index \"{}\" does not exist", name.name)));
         };
         self.info.actor(catalog).require_owner(catalog, table.oid, ("index", &index.name))?;
+        let shown = shown_relation(table.space, &index.name, catalog);
         if index.primary {
-            let message =
-                format!("cannot drop index {name} because constraint {name} on table {} requires it", table.name);
+            let (name, on) = (&index.name, shown_relation(table.space, &table.name, catalog));
+            let message = format!("cannot drop index {shown} because constraint {name} on table {on} requires it");
             return Err(EngineError::new("2BP01", message));
         }
         let needs = dependents(catalog, table, &[], |key| key.index == index.oid);
-        refuse_dependents(&format!("index {name}"), &needs, |_| format!("index {name}"))?;
+        refuse_dependents(&format!("index {shown}"), &needs, catalog, |_| format!("index {shown}"))?;
         let run = async { self.cell.lock().await.open().drop_index(index).await };
         self.cancel.run(run).await?;
         self.tidy_index(&table.full_name(), index.extras.is_some()).await

@@ -171,7 +171,7 @@ impl Run<'_> {
             return Ok(Cell::Known(known));
         }
         if let Some(call) = call_of(default.expr()) {
-            let call = call?.of_definition(table.space());
+            let call = call?.of_definition();
             return Ok(Cell::Sequence(call, Identity::of(column).is_some()));
         }
         computed.push((at, None));

@@ -8,10 +8,10 @@ use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterDomain, AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateDomain, CreateEnum,
-    CreateIndex, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop, Execute,
-    Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare,
-    Query, Refused, Rename, Role, Set, SetConstraints, SetTransaction, Statement, Transaction, TransactionKind,
-    Truncate, Update,
+    CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop,
+    Execute, Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner,
+    Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetSchema, SetTransaction, Statement, Transaction,
+    TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -81,6 +81,8 @@ pub(crate) enum Task<'s> {
     CreateEnum(&'s CreateEnum),
     CreateDomain(&'s CreateDomain),
     CreateRole(&'s Role),
+    CreateSchema(&'s CreateSchema),
+    SetSchema(&'s SetSchema),
     AlterTable(&'s AlterTable),
     AlterEnum(&'s AlterEnum),
     AlterDomain(&'s AlterDomain),
@@ -153,6 +155,8 @@ impl<'s> Kind<'s> {
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
             Statement::CreateEnum(create) => Kind::task("CREATE TYPE", T::CreateEnum(create)),
             Statement::CreateDomain(create) => Kind::task("CREATE DOMAIN", T::CreateDomain(create)),
+            Statement::CreateSchema(create) => Kind::task("CREATE SCHEMA", T::CreateSchema(create)),
+            Statement::SetSchema(set) => Kind::task(altered(set.kind), T::SetSchema(set)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
             Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
             Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),

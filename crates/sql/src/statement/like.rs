@@ -6,24 +6,26 @@
 //! 3. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
 use crate::error::{no_table, unsupported};
 use crate::parse::identity::Identity;
+use crate::parse::qualified::{shown, shown_type};
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
 use crate::pgcatalog::type_with_digits;
 use crate::statement::target::Target;
 use crate::values::{is_sequence, live_columns};
-use terrace_engine::{Catalog, ColumnDef, EngineError, Index, Result, Table};
+use std::sync::Arc;
+use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, Index, Placing, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{CreateIndex, CreateTable, LikeOption, Statement, TableLike};
 use terrace_storage::ObjectId;
 
 /// The statement without LIKE, and the indexes that are made beside the table's keys.
-pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<CreateIndex>)> {
+pub(crate) fn expand(create: &CreateTable, catalog: &Arc<Catalog>) -> Result<(CreateTable, Vec<CreateIndex>)> {
     let mut expanded = create.clone();
     let mut indexes = vec![];
-    let (target, temporary) = (&create.name.last().name, Target::of_table(create)?.is_temporary());
+    let (target, place) = (&create.name.last().name, Target::of_table(create, catalog)?);
     // From the last to the first, so that places before it stay.
     for like in std::mem::take(&mut expanded.likes).iter().rev() {
-        let (text, others) = copied(like, (target, temporary), catalog)?;
+        let (text, others) = copied(like, (target, &place), catalog)?;
         let Statement::CreateTable(part) = read(&text)? else { return Err(broken(&text)) };
         let at = like.columns_before;
         expanded.columns.splice(at..at, part.columns);
@@ -45,7 +47,7 @@ fn broken(text: &str) -> EngineError {
 }
 
 /// CREATE TABLE of what is copied, and CREATE INDEX for each index that is no key.
-fn copied(like: &TableLike, (target, temporary): (&str, bool), catalog: &Catalog) -> Result<(String, Vec<String>)> {
+fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Catalog>) -> Result<(String, Vec<String>)> {
     let name = relation(&like.name)?;
     let takes = |option| like.including.contains(&option);
     let refuse_comments = |commented: &dyn Fn(ObjectId, u32) -> bool| {
@@ -57,7 +59,7 @@ fn copied(like: &TableLike, (target, temporary): (&str, bool), catalog: &Catalog
     };
     if let Some(view) = catalog.view(&name) {
         refuse_comments(&|of, position| of == view.oid && position > 0)?;
-        let columns = view.columns.iter().map(|column| definition(column, false)).collect::<Vec<String>>();
+        let columns = view.columns.iter().map(|column| definition(column, false, catalog)).collect::<Vec<String>>();
         return Ok((create(target, &columns), vec![]));
     }
     let table = catalog.table(&name).ok_or_else(|| no_table(catalog, &name))?;
@@ -69,21 +71,28 @@ fn copied(like: &TableLike, (target, temporary): (&str, bool), catalog: &Catalog
     })?;
     let refused = |column: &ColumnDef| match Identity::of(column) {
         Some(_) => takes(LikeOption::Identity),
-        None => takes(LikeOption::Defaults) && sequence_of(column, None).is_some(),
+        None => takes(LikeOption::Defaults) && sequence_of(column).is_some(),
     };
     if let Some((_, column)) = live_columns(table).find(|(_, column)| refused(column)) {
         let error = unsupported(format!("LIKE that copies the sequence of column \"{}\"", column.name));
         return Err(error.with_hint("Leave its default out, and add one."));
     }
     let defaults = takes(LikeOption::Defaults);
-    let mut parts = live_columns(table).map(|(_, c)| definition(c, defaults)).collect::<Vec<String>>();
+    let mut parts = live_columns(table).map(|(_, c)| definition(c, defaults, catalog)).collect::<Vec<String>>();
     if takes(LikeOption::Constraints) {
-        parts.extend(table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), c.sql)));
+        let said = catalog.without_path();
+        parts.extend(
+            table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), shown(&c.sql, &said))),
+        );
     }
     if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some()) {
         return Err(unsupported(format!("LIKE that copies index \"{}\"", index.name)));
     }
-    let on = format!("{}.{}", if temporary { "pg_temp" } else { "public" }, quoted(target));
+    let schema = match place.placing {
+        Placing::Temporary(_) => "pg_temp".to_owned(),
+        Placing::In(space) => parse::numbered(space),
+    };
+    let on = format!("{schema}.{}", quoted(target));
     let mut others = vec![];
     for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
         match (index.primary, index.unique) {
@@ -99,18 +108,30 @@ fn create(target: &str, parts: &[String]) -> String {
     format!("CREATE TABLE {} ({})", quoted(target), parts.join(", "))
 }
 
-fn definition(column: &ColumnDef, with_default: bool) -> String {
+/// Names of what is in schemas have them.
+fn definition(column: &ColumnDef, with_default: bool, catalog: &Arc<Catalog>) -> String {
+    let said = catalog.without_path();
     let not_null = if column.not_null { " NOT NULL" } else { "" };
     let default = column
         .default_sql
         .as_ref()
         .filter(|_| with_default && Identity::of(column).is_none())
-        .map(|sql| format!(" DEFAULT {sql}"));
+        .map(|sql| format!(" DEFAULT {}", shown(sql, &said)));
     let data_type = match &column.domain {
-        Some(domain) => quoted(&domain.name),
+        Some(domain) => shown_type(domain.oid, (domain.space, &domain.name), &said),
+        None if let Some(shown) = enum_name(column.data_type, &said) => shown,
         None => type_with_digits(column.data_type, column.digits),
     };
     format!("{} {data_type}{not_null}{}", quoted(&column.name), default.unwrap_or_default())
+}
+
+/// An enum, or the type of its arrays.
+fn enum_name(of: DataType, catalog: &Catalog) -> Option<String> {
+    let (single, brackets) = of.item().map_or((of, ""), |item| (item, "[]"));
+    let DataType::Enum(own) = single else { return None };
+    let def = own.def();
+    let space = catalog.space_of_type(def.oid)?;
+    Some(format!("{}{brackets}", shown_type(def.oid, (space, &def.name), catalog)))
 }
 
 /// The columns of an index, in parentheses.

@@ -3,7 +3,7 @@
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
 //!    transaction, not by table. If it is cancelled, purge goes on in the background. There is no
 //!    FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
-use crate::error::{no_table, unsupported};
+use crate::error::{missing_relation, no_table, unsupported};
 use crate::parse;
 use crate::statement::ddl::find_index;
 use crate::statement::foreign_keys::dependents;
@@ -77,7 +77,8 @@ impl Run<'_> {
             let Some(table) = catalog.table(name) else {
                 return Err(match find_index(&catalog, name) {
                     Some(_) => EngineError::new("42809", format!("\"{name}\" is not a table")),
-                    None => no_table(&catalog, name),
+                    None if catalog.relation_exists(name) => no_table(&catalog, name),
+                    None => missing_relation(&catalog, name),
                 });
             };
             check(table)?;
@@ -127,7 +128,7 @@ impl Run<'_> {
             let empty = async { self.cell.lock().await.open().truncate_table(table).await };
             self.cancel.run(empty).await?;
             if truncate.restart_identity {
-                self.restart_owned(&table.columns, table.space()).await?;
+                self.restart_owned(&table.columns).await?;
             }
         }
         Ok(notices)

@@ -4,10 +4,12 @@
 //! CREATEROLE, but for superusers; every role may change its own password.
 use crate::access::{Actor, kind_of, role_named};
 use crate::error::unsupported;
+use crate::parse::qualified::shown_relation;
 use crate::scram;
 use crate::statement::run::Run;
-use terrace_engine::catalog::access::{PUBLIC_SCHEMA, THE_DATABASE};
-use terrace_engine::{Catalog, EngineError, Result, Role};
+use crate::statement::views::shown_view;
+use terrace_engine::catalog::access::THE_DATABASE;
+use terrace_engine::{Catalog, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{Name, Role as Written, RoleOption, RoleOptionKind as Kind};
 use terrace_storage::ObjectId;
 
@@ -176,14 +178,17 @@ fn dependents(catalog: &Catalog, role: u32) -> Vec<String> {
 }
 
 fn object_name(catalog: &Catalog, object: ObjectId) -> String {
-    let table = || catalog.table_by_oid(object).map(|table| format!("{} {}", kind_of(table), table.name));
-    let view = || catalog.views().find(|view| view.oid == object).map(|view| format!("view {}", view.name));
+    let table = || {
+        let table = catalog.table_by_oid(object)?;
+        Some(format!("{} {}", kind_of(table), shown_relation(table.space, &table.name, catalog)))
+    };
+    let view = || catalog.views().find(|view| view.oid == object).map(|view| shown_view(view, catalog));
     let of_type =
         || catalog.enum_types().find(|of| of.def().oid == object.0).map(|of| format!("type {}", of.def().name));
     let of_domain =
         || catalog.domains().find(|domain| domain.oid == object.0).map(|domain| format!("type {}", domain.name));
     match object {
-        PUBLIC_SCHEMA => "schema public".into(),
+        schema if catalog.is_schema(Space(schema)) => format!("schema {}", catalog.space_name(Space(schema))),
         THE_DATABASE => format!("database {}", crate::pgcatalog::DATABASE),
         _ => {
             table().or_else(view).or_else(of_type).or_else(of_domain).unwrap_or_else(|| format!("object {}", object.0))

@@ -10,8 +10,10 @@
 //! 4. Calls are allowed only where a statement evaluates them once: in VALUES, in a default, in a SELECT without FROM.
 //!    Elsewhere the functions are unknown.
 
-use crate::error::{undefined_table, unsupported};
+use crate::error::{missing_relation, unsupported};
 use crate::parse::identity::Identity;
+use crate::parse::numbered as numbered_schema;
+use crate::parse::qualified::shown_relation;
 use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, sequence_of};
 use crate::parse::stored::Stored;
@@ -26,7 +28,7 @@ use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{
-    Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, RelationName, Result, Scan, Space, Table, TableSpec,
+    Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Placing, RelationName, Result, Scan, Table, TableSpec,
     Txn, UpdateOutcome, Version,
 };
 use terrace_grammar::statement::{
@@ -158,9 +160,14 @@ pub(crate) fn owned_mark() -> String {
     "owned".into()
 }
 
-/// The default of a column that a sequence numbers.
-pub(crate) fn numbering(name: &str) -> String {
-    format!("nextval('\"{}\"')", name.replace('"', "\"\"").replace('\'', "''"))
+/// The default of a column that a sequence numbers, which is there or will be. (`qualified::kept` finds it.)
+pub(crate) fn numbering(sequence: &Target) -> String {
+    let schema = match sequence.placing {
+        Placing::In(space) => numbered_schema(space),
+        Placing::Temporary(_) => "pg_temp".into(),
+    };
+    let name = sequence.name.replace('"', "\"\"").replace('\'', "''");
+    format!("nextval('{schema}.\"{name}\"')")
 }
 
 /// As CREATE SEQUENCE describes it.
@@ -219,7 +226,7 @@ pub(crate) fn number(expr: &Expr) -> Result<i64> {
 /// Splits SERIAL and IDENTITY into plain columns with defaults, and the sequences behind them.
 pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateTable, Vec<NewSequence>)> {
     let mut create = create.clone();
-    let target = Target::of_table(&create)?;
+    let target = Target::of_table(&create, catalog)?;
     let table = &target.name;
     let mut sequences: Vec<NewSequence> = vec![];
     for column in &mut create.columns {
@@ -231,7 +238,8 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
             Some(named) => named,
             None => choose_name(&[table, &column.name.name], "seq", &taken),
         };
-        let text = numbering(&name);
+        let sequence = target.beside(name);
+        let text = numbering(&sequence);
         let text = identity.map_or(text.clone(), |identity| identity.marked(&text));
         let call = Stored::read(&text).expect("a call of a function is an expression");
         let default = ColumnConstraintKind::Default(Written { expr: call.expr().clone(), text });
@@ -239,7 +247,7 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
         let plain = |kind| ColumnConstraint { at, name: None, kind, deferral: Deferral::default() };
         column.constraints.push(plain(default));
         column.constraints.push(plain(ColumnConstraintKind::NotNull));
-        sequences.push(NewSequence::owned(target.beside(name), max, &options)?);
+        sequences.push(NewSequence::owned(sequence, max, &options)?);
     }
     Ok((create, sequences))
 }
@@ -279,7 +287,7 @@ impl Run<'_> {
     pub(crate) async fn create_sequence(&self, new: &NewSequence) -> Result<()> {
         let create = async {
             let mut slot = self.cell.lock().await;
-            let table = slot.open().create_table_in(new.spec(), new.target.on_commit).await?;
+            let table = slot.open().create_table_in(new.spec(), new.target.placing).await?;
             slot.open().insert(&table, &new.row()).await.map(|_| table.oid)
         };
         let oid = self.cancel.run(create).await?;
@@ -298,13 +306,13 @@ impl Run<'_> {
             Some(DataType::Int2) => i16::MAX.into(),
             Some(_) => return Err(EngineError::new("22023", "sequence type must be smallint, integer, or bigint")),
         };
-        let target = Target::of(&create.name, create.temporary, None)?;
-        check_name(&target.name)?;
         let catalog = self.begin_statement().await;
+        let target = Target::of(&create.name, create.temporary, None, &catalog)?;
+        check_name(&target.name)?;
         if target.is_taken(&target.name, &catalog) {
             return skip_existing(&target.name, create.if_not_exists);
         }
-        self.info.actor(&catalog).permit_creation(&catalog, target.is_temporary())?;
+        self.info.actor(&catalog).permit_creation(&catalog, target.placing)?;
         self.create_sequence(&NewSequence::new(target, max, &create.options)?).await?;
         Ok(vec![])
     }
@@ -312,30 +320,31 @@ impl Run<'_> {
     /// 2BP01 where a default needs it.
     pub(crate) async fn drop_sequence(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
         let Some(table) = catalog.table(name) else {
-            return Err(EngineError::new("42P01", format!("sequence \"{name}\" does not exist")));
+            return Err(EngineError::new("42P01", format!("sequence \"{}\" does not exist", name.name)));
         };
         if !is_sequence(table) {
-            return Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")));
+            return Err(EngineError::new("42809", format!("\"{}\" is not a sequence", name.name)));
         }
         self.info.actor(catalog).require_owner_of(catalog, table)?;
+        let shown = shown_relation(table.space, &table.name, catalog);
         for other in catalog.tables() {
-            let of = |c: &ColumnDef| sequence_of(c, other.space()).and_then(|name| catalog.table(&name).cloned());
+            let of = |c: &ColumnDef| sequence_of(c).and_then(|name| catalog.table(&name).cloned());
             if other.columns.iter().filter_map(of).any(|sequence| sequence.oid == table.oid) {
-                let message = format!("cannot drop sequence {name} because other objects depend on it");
+                let message = format!("cannot drop sequence {shown} because other objects depend on it");
                 return Err(EngineError::new("2BP01", message)
-                    .with_detail(format!("a default value of table {} depends on sequence {name}", other.name)));
+                    .with_detail(format!("a default value of table {} depends on sequence {shown}", other.name)));
             }
         }
-        let (what, mut views) = (format!("sequence {name}"), vec![]);
-        dependent_views(catalog, &table.full_name(), None, &what, &mut views);
+        let (what, mut views) = (format!("sequence {shown}"), vec![]);
+        dependent_views(catalog, (table.space, &table.name), None, &what, &mut views);
         refuse_views(&what, &views)?;
         let drop = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(drop).await
     }
 
-    /// The sequences that belong to these columns begin anew (invariant 3). `space`: that of their table.
-    pub(crate) async fn restart_owned(&self, columns: &[ColumnDef], space: Option<Space>) -> Result<()> {
-        for name in columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, space)) {
+    /// The sequences that belong to these columns begin anew (invariant 3).
+    pub(crate) async fn restart_owned(&self, columns: &[ColumnDef]) -> Result<()> {
+        for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
             if !self.begin_statement().await.table(&name).is_some_and(|t| is_owned(t)) {
                 continue;
             }
@@ -353,9 +362,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the sequences that belong to dropped columns. `space`: that of their table.
-    pub(crate) async fn drop_owned(&self, columns: &[ColumnDef], space: Option<Space>) -> Result<()> {
-        for name in columns.iter().filter(|c| !c.dropped).filter_map(|c| sequence_of(c, space)) {
+    /// Drops the sequences that belong to dropped columns.
+    pub(crate) async fn drop_owned(&self, columns: &[ColumnDef]) -> Result<()> {
+        for name in columns.iter().filter(|c| !c.dropped).filter_map(sequence_of) {
             let catalog = self.begin_statement().await;
             let Some(sequence) = catalog.table(&name).filter(|t| is_owned(t)) else { continue };
             let drop = async { self.cell.lock().await.open().drop_table(sequence).await };
@@ -410,7 +419,7 @@ impl Run<'_> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.cell.lock().await.open().catalog();
-            let table = catalog.table(name).ok_or_else(|| undefined_table(name))?;
+            let table = catalog.table(name).ok_or_else(|| missing_relation(&catalog, name))?;
             if !is_sequence(table) {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")));
             }

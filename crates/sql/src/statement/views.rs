@@ -7,15 +7,18 @@
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::depth::depth;
+use crate::parse::qualified::{edited, kept_edits, shown_relation};
 use crate::parse::stored::{has_open_times, open_times};
 use crate::plan::planner::Planner;
 use crate::statement::create_as::called;
 use crate::statement::ddl::{check_name, duplicate};
+use crate::statement::dispatch::without_schema;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
+use crate::statement::target::schema_of_new;
 use std::sync::Arc;
 use terrace_engine::types::Style;
-use terrace_engine::{Among, Catalog, ColumnDef, EngineError, RelationName, Result, View, ViewUse};
+use terrace_engine::{Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, View, ViewUse};
 use terrace_grammar::statement::{At, CreateView, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 
@@ -29,15 +32,13 @@ pub(crate) type Dependent = (Arc<View>, String);
 impl Run<'_> {
     pub(crate) async fn create_view(&self, create: &CreateView) -> Result<Vec<EngineError>> {
         let named = parse::relation(&create.name)?;
-        if !matches!(named.among, Among::All | Among::Permanent) {
-            return Err(unsupported("a temporary view"));
-        }
-        let (named, name) = (RelationName::permanent(named.name.as_str()), named.name);
-        check_name(&name)?;
+        check_name(&named.name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
+        let space = schema_of_new(&named, "view", &catalog)?;
+        let (named, name) = (RelationName::new(Among::In(space), named.name.as_str()), named.name);
         let actor = self.info.actor(&catalog);
-        actor.permit_creation(&catalog, false)?;
+        actor.permit_creation(&catalog, Placing::In(space))?;
         let (columns, uses, sql) = self.defined(create, &catalog).await?;
         let before = catalog.view(&named).cloned();
         match &before {
@@ -49,13 +50,13 @@ impl Run<'_> {
             None if catalog.table(&named).is_some() && create.or_replace => {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a view")));
             }
-            None if catalog.name_taken(None, &name) => return Err(duplicate(&name)),
+            None if catalog.name_taken(space, &name) => return Err(duplicate(&name)),
             None => {}
         }
         let zone = self.style().zone.to_string();
         let depth = levels(&sql, &uses, &catalog)?;
-        let view = View { oid: terrace_storage::ObjectId(0), name, columns, sql, zone, depth, uses };
-        if catalog.reads(&view, &view.name) {
+        let view = View { oid: terrace_storage::ObjectId(0), space, name, columns, sql, zone, depth, uses };
+        if catalog.reads(&view, space, &view.name) {
             let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
             return Err(EngineError::new("42P17", message));
         }
@@ -95,11 +96,14 @@ impl Run<'_> {
         }
         let mut columns = self.result_columns(plan)?;
         let mut sql = text[create.place.start as usize..create.place.end as usize].to_owned();
-        for (at, columns) in defined.stars.iter().rev() {
-            let (start, end) = (*at as usize, end_of_star(text, *at)? as usize);
-            let from = create.place.start as usize;
-            sql.replace_range(start - from..end - from, columns);
+        let from = create.place.start as usize;
+        let mut edits = kept_edits(Node::Query(&create.query), text, catalog);
+        for (at, columns) in &defined.stars {
+            edits.push((*at as usize..end_of_star(text, *at)? as usize, columns.clone()));
         }
+        edits.extend(defined.schemas);
+        let edits = edits.into_iter().map(|(place, new)| (place.start - from..place.end - from, new));
+        sql = edited(&sql, edits.collect());
         if !create.columns.is_empty() {
             let too_many = || EngineError::new("42601", "CREATE VIEW specifies more column names than columns");
             columns = called(columns, &create.columns, too_many)?;
@@ -111,8 +115,7 @@ impl Run<'_> {
         let broken = || unsupported("the form of this view's query");
         let parsed = parse::statement(&sql)?.ok_or_else(broken)?;
         let Statement::Query(query) = parsed.statement() else { return Err(broken()) };
-        let (again, plan) =
-            planner_without_text(&planner, |planner| self.style().scope(|| planner.define_view(query)))?;
+        let (again, plan) = planner_of_kept(&planner, |planner| self.style().scope(|| planner.define_view(query)))?;
         if self.result_columns(plan)? != columns || again.uses != defined.uses {
             return Err(broken());
         }
@@ -130,34 +133,37 @@ impl Run<'_> {
         let (mut notices, mut doomed) = (vec![], vec![]);
         for name in names {
             let name = parse::relation(name)?;
+            if let Some(told) = without_schema(&name, &catalog, if_exists)? {
+                notices.push(told);
+                continue;
+            }
             match catalog.view(&name) {
                 Some(view) => {
                     self.info.actor(&catalog).require_owner(&catalog, view.oid, ("view", &view.name))?;
                     doomed.push(view.clone());
                 }
                 None if catalog.relation_exists(&name) => {
-                    let error = EngineError::new("42809", format!("\"{name}\" is not a view"));
+                    let error = EngineError::new("42809", format!("\"{}\" is not a view", name.name));
                     return Err(match catalog.table(&name) {
                         Some(_) => error.with_hint("Use DROP TABLE to remove a table."),
                         None => error,
                     });
                 }
                 None if if_exists => {
-                    notices.push(notice("00000", format!("view \"{name}\" does not exist, skipping")));
+                    notices.push(notice("00000", format!("view \"{}\" does not exist, skipping", name.name)));
                 }
-                None => return Err(EngineError::new("42P01", format!("view \"{name}\" does not exist"))),
+                None => return Err(EngineError::new("42P01", format!("view \"{}\" does not exist", name.name))),
             }
         }
         let what = match doomed.as_slice() {
-            [one] => format!("view {}", quoted(&one.name)),
+            [one] => shown_view(one, &catalog),
             _ => "desired object(s)".into(),
         };
-        let names: Vec<String> = doomed.iter().map(|view| view.name.clone()).collect();
         let mut others: Vec<Dependent> = vec![];
         for view in &doomed {
-            dependent_views(&catalog, &permanent(view), None, &format!("view {}", quoted(&view.name)), &mut others);
+            dependent_views(&catalog, (view.space, &view.name), None, &shown_view(view, &catalog), &mut others);
         }
-        others.retain(|(view, _)| !names.contains(&view.name));
+        others.retain(|(view, _)| doomed.iter().all(|gone| gone.oid != view.oid));
         if !cascade {
             refuse_views(&what, &others)?;
         }
@@ -171,19 +177,19 @@ impl Run<'_> {
         while !left.is_empty() {
             let catalog = self.begin_statement().await;
             let (now, later): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|view| catalog.views_on(&permanent(view), None).is_empty());
+                left.into_iter().partition(|view| catalog.views_on((view.space, &view.name), None).is_empty());
             assert!(!now.is_empty(), "no view reads itself, and none that reads these is kept");
             for view in now {
-                self.drop_view(&view.name).await?;
+                self.drop_view(&view.full_name()).await?;
             }
             left = later;
         }
         Ok(())
     }
 
-    async fn drop_view(&self, name: &str) -> Result<()> {
+    async fn drop_view(&self, name: &RelationName) -> Result<()> {
         // Named twice, it has gone.
-        if self.begin_statement().await.view(&RelationName::permanent(name)).is_none() {
+        if self.begin_statement().await.view(name).is_none() {
             return Ok(());
         }
         let drop = async { self.cell.lock().await.open().drop_view(name).await };
@@ -196,6 +202,8 @@ impl Run<'_> {
         dependents: &[Dependent],
         notices: &mut Vec<EngineError>,
     ) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        let cascades = |(view, _): &Dependent| format!("drop cascades to {}", shown_view(view, &catalog));
         self.drop_all_views(dependents.iter().map(|(view, _)| view.clone()).collect()).await?;
         match dependents {
             [] => {}
@@ -210,17 +218,15 @@ impl Run<'_> {
     }
 }
 
-fn permanent(view: &View) -> RelationName {
-    RelationName::permanent(view.name.as_str())
+/// A view, as messages name it.
+pub(crate) fn shown_view(view: &View, catalog: &Catalog) -> String {
+    format!("view {}", shown_relation(view.space, &view.name, catalog))
 }
 
-fn cascades((view, _): &Dependent) -> String {
-    format!("drop cascades to view {}", quoted(&view.name))
-}
-
-/// The same planner, for a text that is not the statement's: errors do not point into that.
-fn planner_without_text<T>(planner: &Planner<'_>, plan: impl FnOnce(&Planner<'_>) -> T) -> T {
+/// The same planner, for a text that is kept: errors do not point into that, and names mean what they mean there.
+fn planner_of_kept<T>(planner: &Planner<'_>, plan: impl FnOnce(&Planner<'_>) -> T) -> T {
     let Planner { state, catalog, info, ref unusable_indexes, text: _, numbers } = *planner;
+    let catalog = &catalog.of_definitions();
     plan(&Planner { state, catalog, info, unusable_indexes: unusable_indexes.clone(), text: None, numbers })
 }
 
@@ -242,11 +248,7 @@ fn end_of_star(text: &str, at: At) -> Result<At> {
 /// A bound on the levels of a view's query. 54001
 fn levels(sql: &str, uses: &[ViewUse], catalog: &Catalog) -> Result<u32> {
     let own = parse::statement(sql)?.map(|parsed| depth(&parsed)).transpose()?.unwrap_or(0);
-    let inner = uses
-        .iter()
-        .filter_map(|used| catalog.view(&RelationName::permanent(used.relation.as_str())))
-        .map(|view| view.depth as usize)
-        .max();
+    let inner = uses.iter().filter_map(|used| catalog.view(&used.name())).map(|view| view.depth as usize).max();
     // What stands around a view in a plan.
     let levels = own + inner.unwrap_or(0) + 2;
     if levels > DEEPEST {
@@ -281,7 +283,7 @@ fn refuse_others(before: &View, columns: &[ColumnDef]) -> Result<()> {
 /// once.
 pub(crate) fn dependent_views(
     catalog: &Catalog,
-    relation: &RelationName,
+    relation: (Space, &str),
     column: Option<usize>,
     object: &str,
     found: &mut Vec<Dependent>,
@@ -289,15 +291,15 @@ pub(crate) fn dependent_views(
     let mut next = found.len();
     let add = |found: &mut Vec<Dependent>, views: Vec<Arc<View>>, object: &str| {
         for view in views {
-            if found.iter().all(|(known, _)| known.name != view.name) {
-                let line = format!("view {} depends on {object}", quoted(&view.name));
+            if found.iter().all(|(known, _)| known.oid != view.oid) {
+                let line = format!("{} depends on {object}", shown_view(&view, catalog));
                 found.push((view, line));
             }
         }
     };
     add(found, catalog.views_on(relation, column), object);
     while let Some((view, _)) = found.get(next).cloned() {
-        add(found, catalog.views_on(&permanent(&view), None), &format!("view {}", quoted(&view.name)));
+        add(found, catalog.views_on((view.space, &view.name), None), &shown_view(&view, catalog));
         next += 1;
     }
 }

@@ -6,6 +6,7 @@
 //!    in this zone, and another one elsewhere.
 //! 3. A constant that DateStyle or IntervalStyle says how to read is refused (0A000): what is kept is read in any
 //!    style.
+use crate::parse::qualified::kept;
 use crate::parse::stored::{Stored, has_open_times, open_times};
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::statement::changes::alone_over;
@@ -18,20 +19,32 @@ use terrace_storage::ObjectId;
 
 /// What an expression is kept for.
 #[derive(Clone, Copy)]
-pub(crate) enum Kept<'k> {
+enum Kept<'k> {
     Check(&'k Arc<Table>),
     Default(&'k ColumnDef),
 }
 
 impl Run<'_> {
+    /// A default as it is kept: with schemas and times.
+    pub(crate) async fn kept_default(&self, column: &ColumnDef, text: &str) -> Result<String> {
+        let text = kept(text, &*self.begin_statement().await);
+        self.with_times(Kept::Default(column), &text).await
+    }
+
+    /// A condition, or a value of an index, as it is kept.
+    pub(crate) async fn kept_check(&self, table: &Arc<Table>, text: &str) -> Result<String> {
+        let text = kept(text, &*self.begin_statement().await);
+        self.with_times(Kept::Check(table), &text).await
+    }
+
     /// The text of an expression with its times (invariants 1 and 3).
-    pub(crate) async fn with_times(&self, of: Kept<'_>, text: &str) -> Result<String> {
+    async fn with_times(&self, of: Kept<'_>, text: &str) -> Result<String> {
         let times = |text: &str| Stored::read(text).map_or(vec![], |stored| stored.times());
         let mut text = text.to_owned();
         // From the last one on, for what is changed is none of them any more.
         for number in (0..times(&text).len()).rev() {
             let Some(stored) = Stored::read(&text) else { break };
-            let edited = stored.with(&stored.times()[number]);
+            let edited = stored.edited(vec![stored.times().swap_remove(number)]);
             let literal = matches!(stored.expr().kind, ExprKind::Literal(_));
             let whole = matches!(of, Kept::Default(column) if column.data_type == DataType::Timestamptz) && literal;
             if whole || self.is_time(of, &text, &edited).await {

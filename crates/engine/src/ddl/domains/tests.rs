@@ -1,4 +1,5 @@
 use crate::catalog::domains::{Domain, DomainCheck};
+use crate::catalog::names::Space;
 use crate::catalog::{ColumnDef, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, simulate, storage};
@@ -16,6 +17,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         let check = DomainCheck { oid: txn.new_oid(), name: "few".into(), sql: "value < 9".into(), valid: true };
         let domain = Domain {
             oid: txn.new_oid(),
+            space: Space::PUBLIC,
             name: "small".into(),
             base: DataType::Varchar(5),
             digits: None,
@@ -25,7 +27,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         };
         txn.create_domain(domain.clone()).await.unwrap();
         assert_eq!(txn.create_domain(domain.clone()).await.unwrap_err().state.0, "42710");
-        assert_eq!(txn.create_enum("small", &[]).await.unwrap_err().state.0, "42710");
+        assert_eq!(txn.create_enum(Space::PUBLIC, "small", &[]).await.unwrap_err().state.0, "42710");
         let of = txn.catalog().domain("small").unwrap().clone();
         let column = ColumnDef { domain: Some(of), ..ColumnDef::new("a", DataType::Varchar(5)) };
         let time = ColumnDef { digits: Some(2), ..ColumnDef::new("t", DataType::Timestamp) };
@@ -54,10 +56,10 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         assert_eq!((t.columns[0].domain.as_ref(), t.columns[1].digits), (Some(&kept), Some(2)));
         assert!(!t.is_plain());
         let mut txn = db.begin(ReadCommitted);
-        assert_eq!(txn.drop_domain("small").await.unwrap_err().state.0, "2BP01");
+        assert_eq!(txn.drop_domain(&kept).await.unwrap_err().state.0, "2BP01");
         let t = txn.drop_column(&t, 0).await.unwrap();
-        txn.drop_domain("small").await.unwrap();
-        assert_eq!(txn.drop_domain("small").await.unwrap_err().state.0, "42704");
+        txn.drop_domain(&kept).await.unwrap();
+        assert_eq!(txn.drop_domain(&kept).await.unwrap_err().state.0, "42704");
         assert_eq!(crate::testing::rows(&mut txn, &t).await.len(), 1);
         txn.commit().await.unwrap();
         clean(&db).await;

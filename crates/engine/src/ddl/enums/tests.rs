@@ -1,3 +1,4 @@
+use crate::catalog::names::Space;
 use crate::catalog::{ColumnDef, IndexSpec, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, simulate, storage};
@@ -12,8 +13,8 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         let (devices, config) = (devices(), EngineConfig::default());
         let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
         let mut txn = db.begin(ReadCommitted);
-        let of = txn.create_enum("mood", &["sad".into(), "ok".into()]).await.unwrap();
-        assert_eq!(txn.create_enum("mood", &[]).await.unwrap_err().state.0, "42710");
+        let of = txn.create_enum(Space::PUBLIC, "mood", &["sad".into(), "ok".into()]).await.unwrap();
+        assert_eq!(txn.create_enum(Space::PUBLIC, "mood", &[]).await.unwrap_err().state.0, "42710");
         let mood = DataType::Enum(of);
         let mut later = ColumnDef::new("later", mood);
         let columns = vec![ColumnDef::new("m", mood).not_null(), ColumnDef::new("all", mood.array().unwrap())];
@@ -26,12 +27,12 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         txn.commit().await.unwrap();
 
         let mut txn = db.begin(ReadCommitted);
-        txn.rename_enum_label("mood", "sad", "bad").await.unwrap();
+        txn.rename_enum_label(of, "sad", "bad").await.unwrap();
         txn.rollback().await.unwrap();
         let mut txn = db.begin(ReadCommitted);
-        txn.add_enum_label("mood", "so so", Place::Before("ok")).await.unwrap();
-        txn.rename_enum_label("mood", "ok", "fine").await.unwrap();
-        txn.rename_enum("mood", "spirit").await.unwrap();
+        txn.add_enum_label(of, "so so", Place::Before("ok")).await.unwrap();
+        txn.rename_enum_label(of, "ok", "fine").await.unwrap();
+        txn.rename_enum(of, "spirit").await.unwrap();
         txn.commit().await.unwrap();
         clean(&db).await;
         db.close().await.unwrap();
@@ -48,12 +49,12 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         let shown: Vec<String> = rows[0].iter().map(Datum::to_string).collect();
         assert_eq!(shown, ["sad", "{fine,NULL,sad}", "fine"]);
         // A type that columns are of does not go; one of dropped columns does, and the table is read without it.
-        assert_eq!(txn.drop_enum("spirit").await.unwrap_err().state.0, "2BP01");
+        assert_eq!(txn.drop_enum(of).await.unwrap_err().state.0, "2BP01");
         let t = txn.drop_column(&t, 1).await.unwrap();
         let t = txn.drop_column(&t, 2).await.unwrap();
-        assert_eq!(txn.drop_enum("spirit").await.unwrap_err().state.0, "2BP01");
+        assert_eq!(txn.drop_enum(of).await.unwrap_err().state.0, "2BP01");
         txn.drop_table(&t).await.unwrap();
-        txn.drop_enum("spirit").await.unwrap();
+        txn.drop_enum(of).await.unwrap();
         txn.commit().await.unwrap();
         clean(&db).await;
     });
@@ -65,7 +66,8 @@ fn a_dropped_column_outlives_its_type() {
         let (devices, config) = (devices(), EngineConfig::default());
         let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
         let mut txn = db.begin(ReadCommitted);
-        let mood = DataType::Enum(txn.create_enum("mood", &["sad".into()]).await.unwrap());
+        let of = txn.create_enum(Space::PUBLIC, "mood", &["sad".into()]).await.unwrap();
+        let mood = DataType::Enum(of);
         let columns = vec![
             ColumnDef::new("id", DataType::Int4),
             ColumnDef::new("m", mood),
@@ -77,7 +79,7 @@ fn a_dropped_column_outlives_its_type() {
         txn.insert(&t, &[Datum::Int4(1), mood.parse("sad").unwrap(), all, Datum::text("x")]).await.unwrap();
         let t = txn.drop_column(&t, 1).await.unwrap();
         txn.drop_column(&t, 2).await.unwrap();
-        txn.drop_enum("mood").await.unwrap();
+        txn.drop_enum(of).await.unwrap();
         txn.commit().await.unwrap();
         db.close().await.unwrap();
         let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();

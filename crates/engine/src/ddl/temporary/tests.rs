@@ -1,4 +1,6 @@
-use crate::catalog::temporary::{OnCommit, OwnSpace, RelationName};
+use crate::catalog::names::{Placing, RelationName, Space};
+use crate::catalog::path::Viewer;
+use crate::catalog::temporary::OnCommit;
 use crate::catalog::{Catalog, ColumnDef, IndexSpec, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, rows, simulate, storage};
@@ -15,7 +17,8 @@ fn spec(name: &str) -> TableSpec {
 }
 
 async fn filled(txn: &mut Txn, name: &str, on_commit: Option<OnCommit>, count: i32) -> ObjectId {
-    let table = txn.create_table_in(spec(name), on_commit).await.unwrap();
+    let placing = on_commit.map_or(Placing::In(Space::PUBLIC), Placing::Temporary);
+    let table = txn.create_table_in(spec(name), placing).await.unwrap();
     for a in 0..count {
         txn.insert(&table, &[Datum::Int4(a), Datum::text("x".repeat(500))]).await.unwrap();
     }
@@ -36,32 +39,37 @@ fn sessions_have_tables_of_their_own_that_go_with_them() {
         let mut txn = db.begin(ReadCommitted);
         let permanent = filled(&mut txn, "t", None, 1).await;
         txn.commit().await.unwrap();
-        let (one, two) = (OwnSpace::default(), OwnSpace::default());
+        let (one, two) = (Arc::new(Viewer::default()), Arc::new(Viewer::default()));
         let mut ids = vec![];
         for own in [&one, &two] {
-            let mut txn = db.begin(ReadCommitted).in_space(own);
+            let mut txn = db.begin(ReadCommitted).seen_by(own);
             ids.push(filled(&mut txn, "t", Some(OnCommit::PreserveRows), 20).await);
             txn.commit().await.unwrap();
         }
-        assert_ne!(one.get(), two.get());
+        assert_ne!(one.own.get(), two.own.get());
         for (own, oid) in [(&one, ids[0]), (&two, ids[1])] {
-            let mut txn = db.begin(ReadCommitted).in_space(own);
+            let mut txn = db.begin(ReadCommitted).seen_by(own);
             let catalog = txn.catalog();
             assert_eq!(catalog.table("t").unwrap().oid, oid);
             assert_eq!(catalog.index("t_pkey").unwrap().table, oid);
-            assert_eq!(catalog.table(&RelationName::permanent("t")).unwrap().oid, permanent);
+            assert_eq!(catalog.table(&RelationName::public("t")).unwrap().oid, permanent);
             let table = catalog.table("t").unwrap().clone();
             assert_eq!(rows(&mut txn, &table).await.len(), 20);
             // TRUNCATE and a change leave it where it is.
             let table = txn.truncate_table(&table).await.unwrap();
             let table = txn.add_column(&table, ColumnDef::new("b", DataType::Int4)).await.unwrap();
             assert_eq!(txn.catalog().table("t").unwrap().oid, table.oid);
-            assert_eq!(table.space(), own.get().copied());
+            assert_eq!(Some(table.space), own.own.get().copied());
             txn.rollback().await.unwrap();
         }
         assert_eq!(db.catalog().table("t").unwrap().oid, permanent);
         assert_eq!(
-            db.begin(ReadCommitted).create_table_in(spec("x"), Some(OnCommit::Drop)).await.unwrap_err().state.0,
+            db.begin(ReadCommitted)
+                .create_table_in(spec("x"), Placing::Temporary(OnCommit::Drop))
+                .await
+                .unwrap_err()
+                .state
+                .0,
             "XX000"
         );
         db.end_space(&one);
@@ -74,7 +82,7 @@ fn sessions_have_tables_of_their_own_that_go_with_them() {
         let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
         assert!(db.catalog().table_by_oid(ids[1]).is_none());
         assert_eq!(db.catalog().table("t").unwrap().oid, permanent);
-        assert_eq!(db.catalog().spaces().count(), 0);
+        assert_eq!(db.catalog().spaces().len(), 0);
         db.purge().await.unwrap();
         assert_eq!(pages(&db, &db.catalog()), 2);
         let left = |oid: &ObjectId| db.store().space(DATA).pages(*oid, 0, 1).len();
@@ -87,8 +95,8 @@ fn sessions_have_tables_of_their_own_that_go_with_them() {
 fn on_commit_empties_or_drops() {
     simulate(4, |env| async move {
         let db = Database::create(env, devices(), storage(), EngineConfig::default()).await.unwrap();
-        let own = OwnSpace::default();
-        let begin = || db.begin(ReadCommitted).in_space(&own);
+        let own = Arc::new(Viewer::default());
+        let begin = || db.begin(ReadCommitted).seen_by(&own);
         let mut txn = begin();
         for (name, on_commit) in
             [("kept", OnCommit::PreserveRows), ("emptied", OnCommit::DeleteRows), ("gone", OnCommit::Drop)]

@@ -1,4 +1,5 @@
 //! Views made, replaced and dropped; what a rollback, a restart and a change of what they read leave of them.
+use crate::catalog::names::{RelationName, Space};
 use crate::catalog::views::{View, ViewUse};
 use crate::testing::*;
 use crate::txn::Isolation;
@@ -11,12 +12,13 @@ use Isolation::ReadCommitted;
 fn view(name: &str, of: &str, columns: usize) -> View {
     View {
         oid: ObjectId(0),
+        space: Space::PUBLIC,
         name: name.into(),
         columns: vec![ColumnDef::new("v", DataType::Int4)],
         sql: format!("SELECT v FROM {of}"),
         zone: "UTC".into(),
         depth: 3,
-        uses: vec![ViewUse { relation: of.into(), columns, used: vec![columns - 1] }],
+        uses: vec![ViewUse { space: Space::PUBLIC, relation: of.into(), columns, used: vec![columns - 1] }],
     }
 }
 
@@ -43,13 +45,13 @@ fn a_view_survives_a_restart_and_goes_with_a_rollback() {
         assert_eq!(db.catalog().deepest_view(), 3);
         let mut txn = db.begin(ReadCommitted);
         let mark = txn.savepoint();
-        txn.drop_view("b").await.unwrap();
+        txn.drop_view(&RelationName::public("b")).await.unwrap();
         txn.put_view(View { sql: "SELECT id AS v FROM t".into(), ..view("a", "t", 2) }).await.unwrap();
         assert_eq!(txn.catalog().view("a").unwrap().oid, before[0].oid, "a view that is replaced stays itself");
         txn.rollback_to(mark).await.unwrap();
         assert_eq!(txn.catalog().view("a"), Some(&before[0]));
-        txn.drop_view("b").await.unwrap();
-        txn.drop_view("a").await.unwrap();
+        txn.drop_view(&RelationName::public("b")).await.unwrap();
+        txn.drop_view(&RelationName::public("a")).await.unwrap();
         txn.rollback().await.unwrap();
         clean(&db).await;
         db.close().await.unwrap();
@@ -67,14 +69,14 @@ fn what_a_view_reads_stays() {
         let t = table(&db, "t").await;
         put(&db, view("a", "t", 2)).await.unwrap();
         put(&db, view("b", "a", 1)).await.unwrap();
-        assert!(db.catalog().reads(db.catalog().view("b").unwrap(), "t"));
+        assert!(db.catalog().reads(db.catalog().view("b").unwrap(), Space::PUBLIC, "t"));
         let mut txn = db.begin(ReadCommitted);
         let mark = txn.savepoint();
         assert_eq!(state(txn.drop_table(&t).await), "2BP01");
         txn.rollback_to(mark).await.unwrap();
         assert_eq!(state(txn.drop_column(&t, 1).await.map(drop)), "2BP01");
         txn.rollback_to(mark).await.unwrap();
-        assert_eq!(state(txn.drop_view("a").await), "2BP01");
+        assert_eq!(state(txn.drop_view(&RelationName::public("a")).await), "2BP01");
         txn.rollback_to(mark).await.unwrap();
         assert_eq!(state(txn.rename_table(&t, "u").await.map(drop)), "0A000");
         txn.rollback_to(mark).await.unwrap();
@@ -85,13 +87,13 @@ fn what_a_view_reads_stays() {
         let renamed = ColumnDef { name: "key".into(), ..t.columns[0].clone() };
         let t = txn.alter_column(&t, 0, renamed).await.unwrap();
         txn.truncate_table(&t).await.unwrap();
-        assert_eq!(txn.catalog().views_on("t", None).len(), 1);
-        assert_eq!(txn.catalog().views_on("t", Some(0)).len(), 0);
+        assert_eq!(txn.catalog().views_on((Space::PUBLIC, "t"), None).len(), 1);
+        assert_eq!(txn.catalog().views_on((Space::PUBLIC, "t"), Some(0)).len(), 0);
         txn.rollback().await.unwrap();
         assert_eq!(state(put(&db, view("t", "a", 1)).await), "42P07");
         assert_eq!(state(put(&db, view("c", "nothing", 1)).await), "42P01");
         assert_eq!(state(put(&db, view("c", "t", 4)).await), "42P01");
         let mut txn = db.begin(ReadCommitted);
-        assert_eq!(state(txn.drop_view("c").await), "42P01");
+        assert_eq!(state(txn.drop_view(&RelationName::public("c")).await), "42P01");
     });
 }

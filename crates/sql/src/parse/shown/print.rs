@@ -1,4 +1,5 @@
 //! The text of an expression whose types are known.
+use std::borrow::Cow;
 
 /// An expression, with its conversions written out.
 #[derive(Clone, Debug)]
@@ -7,7 +8,7 @@ pub(super) enum Shown {
     Plain(String),
     Constant {
         text: String,
-        label: Option<&'static str>,
+        label: Option<Cow<'static, str>>,
     },
     /// A constant in quotes, or NULL, before it has a type.
     Unknown(Option<String>),

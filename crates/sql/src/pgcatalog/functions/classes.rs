@@ -1,70 +1,98 @@
-//! Relations by name and by OID, as a session sees them: its temporary tables hide permanent ones of the same name.
-use super::{Call, find_index, own, qualified, quote, views};
-use crate::pgcatalog::schema_of_table;
+//! Relations, types and schemas by name and by OID, as a session sees them: along its `search_path`.
+use super::{Call, external, find_index, own, quote, undefined_relation, views};
+use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
-use terrace_engine::{Among, Catalog, RelationName, Table};
+use terrace_engine::{Among, Catalog, RelationName, Space, Step};
+
+/// Where a relation of the user's is, and its name.
+fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
+    let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| (t.space, t.name.clone()));
+    let index = || find_index(catalog, oid).map(|(t, i)| (t.space, i.name.clone()));
+    let view = || views::by_oid(catalog, oid).map(|view| (view.space, view.name.clone()));
+    table.or_else(index).or_else(view)
+}
 
 /// As `oid::regclass` is shown.
 pub(super) fn class_name(catalog: &Catalog, oid: u32) -> String {
-    let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| seen_name(catalog, t, oid, &t.name));
-    let index = || find_index(catalog, oid).map(|(t, i)| seen_name(catalog, &t, oid, &i.name));
+    let of_user = relation(catalog, oid).map(|(space, name)| shown_relation(space, &name, catalog));
     let system = || own::own().find(|o| o.oid == oid).map(|o| o.shown());
-    let view = || views::by_oid(catalog, oid).map(|view| quote(&view.name));
-    table.or_else(index).or_else(view).or_else(system).unwrap_or_else(|| oid.to_string())
-}
-
-/// The name of a table or of its index, with the schema where the name alone would mean another.
-fn seen_name(catalog: &Catalog, table: &Table, oid: u32, name: &str) -> String {
-    match is_seen(catalog, oid, name) {
-        true => quote(name),
-        false => format!("{}.{}", schema_of_table(table), quote(name)),
-    }
-}
-
-/// Whether the name alone means the table or the index.
-fn is_seen(catalog: &Catalog, oid: u32, name: &str) -> bool {
-    let found = catalog.table(name).map(|table| table.oid).or_else(|| catalog.index(name).map(|index| index.oid));
-    found.is_some_and(|found| found.0 == oid)
-}
-
-/// The tables, indexes and views that a name without a schema does not find.
-fn hidden(catalog: &Catalog) -> Vec<u32> {
-    if catalog.spaces().next().is_none() {
-        return vec![];
-    }
-    let of_table = |t: &Arc<Table>| {
-        let own = t.indexes.iter().map(|i| (i.oid, i.name.clone())).chain([(t.oid, t.name.clone())]);
-        own.filter(|(oid, name)| !is_seen(catalog, oid.0, name)).map(|(oid, _)| oid.0).collect::<Vec<u32>>()
-    };
-    let views = catalog.views().filter(|view| catalog.view(view.name.as_str()).is_none()).map(|view| view.oid.0);
-    catalog.tables().flat_map(of_table).chain(views).collect()
+    of_user.or_else(system).unwrap_or_else(|| oid.to_string())
 }
 
 /// The OID that `name::regclass` means.
 pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let schema = name.split_once('.').and_then(|(schema, rest)| Some((crate::parse::among(schema)?, rest)));
-    let (among, name) = schema.unwrap_or((Among::All, name));
-    let name = terrace_grammar::cut(name.trim_matches('"'));
-    if let Ok(oid) = name.parse() {
+    if let Ok(oid) = name.trim().parse() {
         return Some(oid);
     }
-    let (schema, system) = name.split_once('.').unwrap_or(("pg_catalog", name));
-    if let Some(own) = own::own().find(|o| (o.schema, o.name) == (schema, system)) {
-        return Some(own.oid);
+    let parsed = terrace_grammar::name_of(name)?;
+    let parts: Vec<&str> = parsed.parts().iter().map(|part| part.name.as_str()).collect();
+    let (among, own_name) = match parts.as_slice() {
+        [own] => (Some(Among::All), *own),
+        [schema, own] => (crate::parse::among(schema), *own),
+        _ => return None,
+    };
+    let in_system = |schemas: &[&str]| {
+        schemas.iter().find_map(|schema| own::own().find(|o| (o.schema, o.name) == (*schema, own_name))).map(|o| o.oid)
+    };
+    let of_user = |among: Among| {
+        let name = &RelationName::new(among, own_name);
+        let index = || catalog.index(name).map(|i| i.oid.0);
+        let view = || catalog.view(name).map(|view| view.oid.0);
+        catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
+    };
+    match (parts.as_slice(), among) {
+        ([schema, _], None) => in_system(&[schema]),
+        ([_, _], Some(among)) => of_user(among),
+        _ => in_system(&["pg_catalog"]).or_else(|| of_user(Among::All)),
     }
-    let name = &RelationName::new(among, name);
-    let index = || catalog.index(name).map(|i| i.oid.0);
-    let view = || catalog.view(name).map(|view| view.oid.0);
-    catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
+}
+
+/// What a name that is no relation's is told. 3F000, 42P01
+pub(super) fn no_class(catalog: &Catalog, name: &str) -> DataFusionError {
+    let parsed = terrace_grammar::name_of(name).and_then(|name| crate::parse::relation(&name).ok());
+    match parsed {
+        Some(parsed) => external(crate::error::missing_relation(catalog, &parsed)),
+        None => undefined_relation(name),
+    }
+}
+
+fn booleans(c: &Call<'_>, of: impl Fn(u32) -> Option<bool>) -> Result<ArrayRef> {
+    let one = |row| Ok(c.oid(0, row)?.and_then(&of));
+    Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
 }
 
 /// `pg_table_is_visible(oid)`.
 pub(super) fn is_visible(c: &Call<'_>) -> Result<ArrayRef> {
-    let hidden: Vec<u32> = own::own().filter(|o| !o.is_visible()).map(|o| o.oid).chain(hidden(c.catalog)).collect();
-    let one = |row| Ok(c.oid(0, row)?.map(|oid| !hidden.contains(&oid)));
-    Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
+    booleans(c, |oid| {
+        let of_user = relation(c.catalog, oid).map(|(space, name)| is_seen(space, &name, c.catalog));
+        of_user.or_else(|| own::own().find(|o| o.oid == oid).map(|o| o.is_visible()))
+    })
+}
+
+/// `pg_type_is_visible(oid)`.
+pub(super) fn is_type_visible(c: &Call<'_>) -> Result<ArrayRef> {
+    booleans(c, |oid| Some(user_type(c.catalog, oid).is_none_or(|shown| !shown.1)))
+}
+
+/// A type of the user's, or that of its arrays, as `format_type` shows it; and whether its name needs the schema.
+fn user_type(catalog: &Catalog, oid: u32) -> Option<(String, bool)> {
+    let of_enum = catalog.enum_types().find(|of| of.def().oid == oid || of.def().array == oid);
+    let (single, name, brackets) = match (of_enum, catalog.domain_of_oid(oid)) {
+        (Some(of), _) => (of.def().oid, of.def().name.clone(), if of.def().oid == oid { "" } else { "[]" }),
+        (None, Some(domain)) => (oid, domain.name.clone(), ""),
+        (None, None) => return None,
+    };
+    let shown = shown_type(single, (catalog.space_of_type(single)?, &name), catalog);
+    let is_hidden = shown != quote(&name);
+    Some((format!("{shown}{brackets}"), is_hidden))
+}
+
+/// `format_type(oid, modifier)`.
+pub(super) fn format_type(catalog: &Catalog, oid: u32, modifier: Option<i32>) -> String {
+    let known = || crate::pgcatalog::system::known_type(oid, modifier);
+    user_type(catalog, oid).map_or_else(known, |(shown, _)| shown)
 }
 
 /// `pg_my_temp_schema()`: 0 where the session has no temporary tables.
@@ -76,33 +104,62 @@ pub(super) fn own_schema(c: &Call<'_>) -> ArrayRef {
 /// `pg_is_other_temp_schema(oid)`.
 pub(super) fn is_of_others(c: &Call<'_>) -> Result<ArrayRef> {
     let own = c.catalog.own_space();
-    let others: Vec<u32> = c.catalog.spaces().filter(|space| Some(*space) != own).map(|space| space.0.0).collect();
-    let one = |row| Ok(c.oid(0, row)?.map(|oid| others.contains(&oid)));
-    Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
+    let others: Vec<u32> =
+        c.catalog.spaces().into_iter().filter(|space| Some(*space) != own).map(|space| space.0.0).collect();
+    booleans(c, |oid| Some(others.contains(&oid)))
 }
 
 /// As `oid::regnamespace` is shown.
 pub(super) fn schema_name(catalog: &Catalog, oid: u32) -> String {
-    let temporary = catalog.spaces().find(|space| space.0.0 == oid).map(|space| space.to_string());
-    temporary.unwrap_or_else(|| super::schema_name(oid))
+    let space = Space(terrace_storage::ObjectId(oid));
+    let is_temporary = || catalog.spaces().contains(&space);
+    match catalog.is_schema(space) || is_temporary() {
+        true => quote(&catalog.space_name(space)),
+        false => super::schema_name(oid),
+    }
+}
+
+/// The OID of the schema of a name.
+pub(super) fn schema_oid(catalog: &Catalog, name: &str) -> Option<u32> {
+    let parsed = terrace_grammar::name_of(name).filter(|parsed| parsed.parts().len() == 1)?;
+    named_schema(catalog, &parsed.last().name)
+}
+
+/// The same of a name as it is.
+pub(super) fn named_schema(catalog: &Catalog, name: &str) -> Option<u32> {
+    let temporary = || catalog.spaces().into_iter().find(|space| space.to_string() == name);
+    let of_user = catalog.schema(name).or_else(temporary).map(|space| space.0.0);
+    of_user.or_else(|| super::schema_oid(name))
+}
+
+/// Schemas that `search_path` says, as far as they are there.
+fn said(catalog: &Catalog) -> Vec<String> {
+    let name = |step: &Step| match step {
+        Step::In(space) => Some(catalog.space_name(*space)),
+        Step::Own => catalog.own_space().map(|own| own.to_string()),
+        Step::System(schema) => Some((*schema).to_owned()),
+    };
+    catalog.said_steps().iter().filter_map(name).collect()
+}
+
+/// `current_schema()`.
+pub(super) fn current_schema(catalog: &Catalog) -> Option<String> {
+    said(catalog).into_iter().next()
 }
 
 /// `current_schemas(with those that are searched anyway)`.
 pub(super) fn current_schemas(c: &Call<'_>) -> ArrayRef {
-    let hidden = qualified::is_hidden(c);
+    let said = said(c.catalog);
     let mut lists = ListBuilder::new(StringBuilder::new());
     for row in 0..c.rows {
         let implicit =
             c.arguments.first().and_then(|a| a.as_boolean_opt()).is_some_and(|a| a.is_valid(row) && a.value(row));
         if implicit {
-            if let Some(own) = c.catalog.own_space() {
-                lists.values().append_value(own.to_string());
-            }
-            lists.values().append_value("pg_catalog");
+            let own = c.catalog.own_space().map(|own| own.to_string());
+            let before = own.into_iter().chain(["pg_catalog".to_owned()]);
+            before.filter(|schema| !said.contains(schema)).for_each(|schema| lists.values().append_value(schema));
         }
-        if !hidden {
-            lists.values().append_value("public");
-        }
+        said.iter().for_each(|schema| lists.values().append_value(schema));
         lists.append(true);
     }
     Arc::new(lists.finish())

@@ -1,9 +1,11 @@
 //! Indexes as PostgreSQL would define them: `pg_get_indexdef`.
-use super::{Call, qualified, quote};
+use super::{Call, quote};
+use crate::parse::qualified::{self, shown_index};
 use crate::parse::{shown, stored};
 use crate::pgcatalog::schema_of_table;
 use datafusion::error::Result;
-use terrace_engine::{Index, Table};
+use std::sync::Arc;
+use terrace_engine::{Catalog, Index, Table};
 
 /// A column or an expression of an index, as its definition has it.
 fn key(table: &Table, index: &Index, at: usize, pretty: bool) -> String {
@@ -33,9 +35,9 @@ pub(crate) fn expressions(table: &Table, index: &Index) -> Option<String> {
 }
 
 /// The CREATE INDEX of an index.
-pub(crate) fn statement(table: &Table, index: &Index, pretty: bool) -> String {
+pub(crate) fn statement(catalog: &Arc<Catalog>, table: &Table, index: &Index, pretty: bool) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let schema = schema_of_table(table);
+    let schema = quote(&schema_of_table(catalog, table));
     let (name, on) = (quote(&index.name), quote(&table.name));
     let of_key = |at: usize| {
         let option = index.key_option(at);
@@ -52,7 +54,9 @@ pub(crate) fn statement(table: &Table, index: &Index, pretty: bool) -> String {
     let included: Vec<String> = index.included().iter().map(|at| quote(&table.columns[*at].name)).collect();
     let include = if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", included.join(", ")) };
     let filter = condition(table, index, pretty).map_or(String::new(), |filter| format!(" WHERE {filter}"));
-    format!("CREATE {unique}INDEX {name} ON {schema}.{on} USING btree ({}){include}{filter}", keys.join(", "))
+    let text =
+        format!("CREATE {unique}INDEX {name} ON {schema}.{on} USING btree ({}){include}{filter}", keys.join(", "));
+    shown_index(&text, catalog)
 }
 
 /// `pg_get_indexdef(index [, column, pretty])`: the whole definition, or one key column's.
@@ -61,13 +65,12 @@ pub(super) fn definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let pretty = c.text(2, row)?.is_some_and(|p| p.starts_with('t'));
     let column = c.int(1, row)?.unwrap_or(0);
     if column == 0 {
-        let text = statement(&table, &index, pretty);
-        return Ok(Some(if qualified::is_hidden(c) { qualified::index(text, c.catalog) } else { text }));
+        return Ok(Some(statement(c.catalog, &table, &index, pretty)));
     }
     let place = usize::try_from(column - 1).unwrap_or(usize::MAX);
     let keys = index.keys().len();
     Ok(Some(match place.checked_sub(keys) {
-        None => key(&table, &index, place, pretty),
+        None => qualified::shown(&key(&table, &index, place, pretty), c.catalog),
         Some(place) => index.included().get(place).map(|at| quote(&table.columns[*at].name)).unwrap_or_default(),
     }))
 }

@@ -1,5 +1,6 @@
 //! What roles may do: `has_table_privilege` and its kind, `pg_has_role`, and acls as they are shown.
-use super::{Call, class_oid, external, schema_oid, undefined_relation};
+use super::classes::named_schema;
+use super::{Call, class_oid, external, undefined_relation};
 use crate::access::{Actor, named_right, securable};
 use crate::pgcatalog::relations::{own, views};
 use crate::pgcatalog::{DATABASE, system};
@@ -8,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use std::sync::Arc;
 use terrace_engine::catalog::access::{DATABASE_OWNER, Grant, PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
-use terrace_engine::{Catalog, EngineError};
+use terrace_engine::{Catalog, EngineError, Space};
 use terrace_storage::ObjectId;
 
 /// What a function is asked about.
@@ -81,7 +82,7 @@ fn object(c: &Call<'_>, row: usize, argument: usize, about: About) -> Result<Opt
             Some(oid) => Ok(Some(oid)),
             None => Err(undefined_relation(&name)),
         },
-        About::Schema => match schema_oid(&name) {
+        About::Schema => match named_schema(c.catalog, &name) {
             Some(oid) => Ok(Some(oid)),
             None => Err(missing("3F000", format!("schema \"{name}\""))),
         },
@@ -119,7 +120,9 @@ fn rights_to(c: &Call<'_>, actor: &Actor, about: About, oid: u32) -> Result<Opti
     };
     let of = |object, kind: Securable, allowed| Ok(Some((allowed, actor.rights(c.catalog, object, kind))));
     match about {
-        About::Schema if oid == PUBLIC_SCHEMA.0 => of(PUBLIC_SCHEMA, Securable::Schema, Securable::Schema.rights()),
+        About::Schema if c.catalog.is_schema(Space(ObjectId(oid))) => {
+            of(ObjectId(oid), Securable::Schema, Securable::Schema.rights())
+        }
         About::Schema => Ok(Some(of_system(Securable::Schema, Rights::USAGE))),
         About::Database => of(THE_DATABASE, Securable::Database, Securable::Database.rights()),
         About::Sequence => match c.table(oid) {

@@ -9,7 +9,7 @@ use super::rows::default_oid;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
-use terrace_engine::{Domain, RelationName, View};
+use terrace_engine::{Domain, View};
 use terrace_storage::FIRST_OBJECT;
 
 /// Below those of the user's objects: pg_dump takes it for one that is there anyway.
@@ -71,7 +71,7 @@ fn of_domain(domain: &Domain) -> Option<Row> {
 fn of_columns(catalog: &Catalog, table: &Table) -> Vec<Row> {
     let mut rows = vec![];
     for (number, column) in attributes(table) {
-        let Some(sequence) = sequence_of(column, table.space()).and_then(|name| catalog.table(&name).cloned()) else {
+        let Some(sequence) = sequence_of(column).and_then(|name| catalog.table(&name).cloned()) else {
             continue;
         };
         let place = (PG_CLASS_OID, table.oid.0, i32::from(number));
@@ -92,7 +92,7 @@ fn of_view(catalog: &Catalog, view: &View) -> Vec<Row> {
     let rule = (PG_REWRITE_OID, rule_oid(view));
     let mut rows = Vec::from(["i", "n"].map(|kind| row(rule, (PG_CLASS_OID, view.oid.0, 0), kind)));
     for used in &view.uses {
-        let relation = RelationName::permanent(used.relation.as_str());
+        let relation = used.name();
         let table = catalog.table(&relation).map(|table| table.oid);
         let Some(read) = table.or_else(|| catalog.view(&relation).map(|view| view.oid)) else { continue };
         match used.used.is_empty() {

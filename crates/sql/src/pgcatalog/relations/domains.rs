@@ -1,13 +1,13 @@
 //! Domains in the relations.
-use super::super::functions::quote;
 use super::super::system::known_type;
 use super::*;
+use crate::parse::qualified::shown as shown_text;
 use crate::parse::shown;
 use crate::parse::stored::{self, VALUE};
 use crate::values::typmod;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_engine::{Domain, DomainCheck};
-use terrace_storage::{FIRST_OBJECT, ObjectId};
+use terrace_storage::ObjectId;
 
 /// What stands behind a type that keeps so many digits of a second.
 pub(crate) fn digits_typmod(data_type: DataType, digits: Option<u8>) -> Option<i32> {
@@ -28,7 +28,7 @@ pub(crate) fn type_with_digits(data_type: DataType, digits: Option<u8>) -> Strin
 pub(super) fn type_row(domain: &Domain, catalog: &Catalog) -> Row {
     let base = PgType::of(domain.base);
     row! {
-        oid: domain.oid, typname: &*domain.name, typnamespace: PUBLIC_OID,
+        oid: domain.oid, typname: &*domain.name, typnamespace: domain.space.0.0,
         typowner: catalog.owner(ObjectId(domain.oid)), typlen: base.len,
         typbyval: base.by_value, typtype: "d", typcategory: base.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: 0u32, typarray: 0u32, typinput: 0u32,
@@ -57,7 +57,7 @@ fn condition(domain: &Domain, check: &DomainCheck, pretty: bool) -> String {
 pub(super) fn constraint_rows(domain: &Domain) -> impl Iterator<Item = Row> {
     domain.checks.iter().map(|check| {
         row! {
-            oid: check.oid, conname: &*check.name, connamespace: PUBLIC_OID, contype: "c",
+            oid: check.oid, conname: &*check.name, connamespace: domain.space.0.0, contype: "c",
             convalidated: check.valid, conrelid: 0u32, contypid: domain.oid, confupdtype: "", confdeltype: "",
             confmatchtype: "", conislocal: true, conkey: V::Null, conbin: condition(domain, check, false),
         }
@@ -71,28 +71,26 @@ pub(crate) fn condition_of(catalog: &Catalog, oid: u32, pretty: bool) -> Option<
     Some((condition(domain, check, pretty), if check.valid { "" } else { " NOT VALID" }))
 }
 
-/// The name as `format_type` prints it. `schema`: what stands before it.
-pub(crate) fn shown_name(domain: &Domain, schema: &str) -> String {
-    format!("{schema}{}", quote(&domain.name))
-}
-
 /// Of `information_schema.domains`.
-pub(super) fn standard(domain: &Domain) -> Row {
+pub(super) fn standard(catalog: &Arc<Catalog>, domain: &Domain) -> Row {
     let base = PgType::of(domain.base);
     row! {
-        domain_catalog: DATABASE, domain_schema: "public", domain_name: &*domain.name, data_type: base.sql_name,
-        domain_default: default_of(domain).map_or(V::Null, V::from), udt_catalog: DATABASE,
-        udt_schema: if base.oid >= FIRST_OBJECT { "public" } else { "pg_catalog" }, udt_name: base.name,
+        domain_catalog: DATABASE, domain_schema: catalog.space_name(domain.space), domain_name: &*domain.name,
+        data_type: base.sql_name,
+        domain_default: default_of(domain).map_or(V::Null, |text| V::from(shown_text(&text, catalog))),
+        udt_catalog: DATABASE, udt_schema: super::rows::schema_of_type(catalog, base.oid), udt_name: base.name,
         dtd_identifier: "1",
     }
 }
 
 /// Of `information_schema.domain_constraints`.
-pub(super) fn standard_constraints(domain: &Domain) -> impl Iterator<Item = Row> {
+pub(super) fn standard_constraints(catalog: &Catalog, domain: &Domain) -> impl Iterator<Item = Row> {
     domain.checks.iter().map(|check| {
         row! {
-            constraint_catalog: DATABASE, constraint_schema: "public", constraint_name: &*check.name,
-            domain_catalog: DATABASE, domain_schema: "public", domain_name: &*domain.name, is_deferrable: "NO",
+            constraint_catalog: DATABASE, constraint_schema: catalog.space_name(domain.space),
+            constraint_name: &*check.name,
+            domain_catalog: DATABASE, domain_schema: catalog.space_name(domain.space),
+            domain_name: &*domain.name, is_deferrable: "NO",
             initially_deferred: "NO",
         }
     })

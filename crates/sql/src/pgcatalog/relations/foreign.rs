@@ -1,11 +1,13 @@
 //! Foreign keys in the relations.
 use super::super::functions::quote;
 use super::*;
-use crate::pgcatalog::{namespace_of, schema_of_table};
+use crate::parse::qualified::shown_relation;
+use crate::pgcatalog::schema_of_table;
 use terrace_engine::{Action, ForeignKey};
 
 /// A foreign key between its two tables.
 pub(super) struct Key<'c> {
+    catalog: &'c Catalog,
     key: &'c ForeignKey,
     table: &'c Table,
     referenced: &'c Table,
@@ -17,12 +19,12 @@ pub(super) fn keys(catalog: &Catalog) -> impl Iterator<Item = Key<'_>> {
 }
 
 fn of<'c>(catalog: &'c Catalog, table: &'c Table, key: &'c ForeignKey) -> Option<Key<'c>> {
-    Some(Key { key, table, referenced: catalog.table_by_oid(key.referenced)? })
+    Some(Key { catalog, key, table, referenced: catalog.table_by_oid(key.referenced)? })
 }
 
-/// `pg_get_constraintdef` of an OID, if a foreign key has it. `schema`: what stands before the referenced table's name.
-pub(crate) fn definition(catalog: &Catalog, oid: u32, schema: &str) -> Option<String> {
-    keys(catalog).find(|key| key.key.oid.0 == oid).map(|key| key.definition(schema))
+/// `pg_get_constraintdef` of an OID, if a foreign key has it.
+pub(crate) fn definition(catalog: &Catalog, oid: u32) -> Option<String> {
+    keys(catalog).find(|key| key.key.oid.0 == oid).map(|key| key.definition())
 }
 
 fn names(table: &Table, columns: &[usize]) -> String {
@@ -48,10 +50,11 @@ fn column_numbers(columns: &[usize]) -> V {
 }
 
 impl Key<'_> {
-    fn definition(&self, schema: &str) -> String {
-        let Key { key, table, referenced } = self;
+    fn definition(&self) -> String {
+        let Key { catalog, key, table, referenced } = self;
         let (from, to) = (names(table, &key.columns), names(referenced, &key.key));
-        let mut text = format!("FOREIGN KEY ({from}) REFERENCES {schema}{}({to})", quote(&referenced.name));
+        let other = shown_relation(referenced.space, &referenced.name, catalog);
+        let mut text = format!("FOREIGN KEY ({from}) REFERENCES {other}({to})");
         if key.full {
             text.push_str(" MATCH FULL");
         }
@@ -71,9 +74,9 @@ impl Key<'_> {
 
     /// Of `pg_constraint`.
     pub(super) fn constraint(&self) -> Row {
-        let Key { key, table, referenced } = self;
+        let Key { key, table, referenced, .. } = self;
         row! {
-            oid: key.oid.0, conname: &*key.name, connamespace: namespace_of(table), contype: "f",
+            oid: key.oid.0, conname: &*key.name, connamespace: table.space.0.0, contype: "f",
             condeferrable: key.deferrable, condeferred: key.deferred, convalidated: key.validated,
             conrelid: table.oid.0, conindid: key.index.0, confrelid: referenced.oid.0,
             confupdtype: key.on_update.letter(), confdeltype: key.on_delete.letter(),
@@ -85,10 +88,11 @@ impl Key<'_> {
 
     /// Of `information_schema.table_constraints`.
     pub(super) fn standard(&self) -> Row {
-        let Key { key, table, .. } = self;
+        let Key { catalog, key, table, .. } = self;
         row! {
-            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
-            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, table),
+            constraint_name: &*key.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
             constraint_type: "FOREIGN KEY", is_deferrable: yes(key.deferrable),
             initially_deferred: yes(key.deferred), enforced: "YES",
         }
@@ -96,10 +100,11 @@ impl Key<'_> {
 
     /// Of `information_schema.referential_constraints`.
     pub(super) fn referential(&self) -> Row {
-        let Key { key, table, referenced } = self;
+        let Key { catalog, key, table, referenced } = self;
         row! {
-            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
-            unique_constraint_catalog: DATABASE, unique_constraint_schema: schema_of_table(table),
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, table),
+            constraint_name: &*key.name,
+            unique_constraint_catalog: DATABASE, unique_constraint_schema: schema_of_table(catalog, referenced),
             unique_constraint_name: referenced.index(key.index).map(|index| index.name.clone()),
             match_option: if key.full { "FULL" } else { "NONE" },
             update_rule: rule(key.on_update), delete_rule: rule(key.on_delete),
@@ -108,13 +113,14 @@ impl Key<'_> {
 
     /// Of `information_schema.key_column_usage`.
     pub(super) fn columns(&self) -> Vec<Row> {
-        let Key { key, table, referenced } = self;
+        let Key { catalog, key, table, referenced } = self;
         let index = referenced.index(key.index);
         let one = |(n, (column, to)): (i32, (&usize, &usize))| {
             let place = index.and_then(|index| index.columns.iter().position(|at| at == to));
             row! {
-                constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*key.name,
-                table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+                constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, table),
+                constraint_name: &*key.name,
+                table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
                 column_name: &*table.columns[*column].name, ordinal_position: n,
                 position_in_unique_constraint: place.map(|place| place as i32 + 1),
             }
@@ -124,16 +130,16 @@ impl Key<'_> {
 
     /// Of `information_schema.constraint_column_usage`: the columns that it refers to.
     pub(super) fn used(&self) -> Vec<Row> {
-        let Key { key, referenced, .. } = self;
-        key.key.iter().map(|at| used(referenced, *at, &key.name)).collect()
+        let Key { catalog, key, table, referenced } = self;
+        key.key.iter().map(|at| used(catalog, referenced, *at, (table, &key.name))).collect()
     }
 }
 
 /// A column that a constraint uses, of `information_schema.constraint_column_usage`.
-pub(super) fn used(table: &Table, column: usize, constraint: &str) -> Row {
+pub(super) fn used(catalog: &Catalog, table: &Table, column: usize, (own, constraint): (&Table, &str)) -> Row {
     row! {
-        table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+        table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
         column_name: &*table.columns[column].name, constraint_catalog: DATABASE,
-        constraint_schema: schema_of_table(table), constraint_name: constraint,
+        constraint_schema: schema_of_table(catalog, own), constraint_name: constraint,
     }
 }

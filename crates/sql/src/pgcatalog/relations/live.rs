@@ -124,14 +124,18 @@ impl Live {
             ("pg_catalog", "pg_locks") => locks(s),
             ("pg_catalog", "pg_stat_database") => vec![database(s, &self.catalog)],
             ("pg_catalog", "pg_stat_statements") => pg_statements(s),
-            ("pg_catalog", "pg_stat_user_tables") => self.catalog.tables().map(|t| pg_table(s, t)).collect(),
+            ("pg_catalog", "pg_stat_user_tables") => {
+                self.catalog.tables().map(|t| pg_table(&self.catalog, s, t)).collect()
+            }
             ("pg_catalog", "pg_statio_all_tables" | "pg_statio_user_tables") => {
                 // Which table a page is of is not counted: the blocks are NULL.
-                let table = |t: &Table| row! { relid: t.oid.0, schemaname: schema_of_table(t), relname: &*t.name };
+                let catalog = &self.catalog;
+                let table =
+                    |t: &Table| row! { relid: t.oid.0, schemaname: schema_of_table(catalog, t), relname: &*t.name };
                 self.catalog.tables().map(|t| table(t)).collect()
             }
             ("pg_catalog", "pg_stat_user_indexes") => {
-                self.catalog.tables().flat_map(|t| t.indexes.iter().map(|i| pg_index(s, t, i))).collect()
+                self.catalog.tables().flat_map(|t| t.indexes.iter().map(|i| pg_index(&self.catalog, s, t, i))).collect()
             }
             ("terrace", "status") => vec![status(s)],
             ("terrace", "transactions") => transactions(s),
@@ -395,21 +399,22 @@ fn statements(s: &System) -> Vec<Row> {
     s.observed.statements().into_iter().map(row).collect()
 }
 
-fn pg_table(s: &System, t: &Table) -> Row {
+fn pg_table(catalog: &Catalog, s: &System, t: &Table) -> Row {
     let counts = s.engine.usage(t.oid);
     let (scans, rows) = index_use(s, t);
     row! {
-        relid: t.oid.0, schemaname: schema_of_table(t), relname: &*t.name,
+        relid: t.oid.0, schemaname: schema_of_table(catalog, t), relname: &*t.name,
         seq_scan: counts.scans, seq_tup_read: counts.rows,
         idx_scan: scans, idx_tup_fetch: rows, n_tup_ins: counts.inserted, n_tup_upd: counts.updated,
         n_tup_del: counts.deleted, n_tup_hot_upd: V::Null, n_live_tup: V::Null, n_dead_tup: V::Null,
     }
 }
 
-fn pg_index(s: &System, t: &Table, i: &Index) -> Row {
+fn pg_index(catalog: &Catalog, s: &System, t: &Table, i: &Index) -> Row {
     let counts = s.engine.usage(i.oid);
     row! {
-        relid: t.oid.0, indexrelid: i.oid.0, schemaname: schema_of_table(t), relname: &*t.name, indexrelname: &*i.name,
+        relid: t.oid.0, indexrelid: i.oid.0, schemaname: schema_of_table(catalog, t), relname: &*t.name,
+        indexrelname: &*i.name,
         idx_scan: counts.scans, idx_tup_read: counts.rows, idx_tup_fetch: counts.rows,
     }
 }

@@ -2,16 +2,18 @@
 use super::super::functions::{indexes as shown_indexes, privileges};
 use super::*;
 use crate::parse::identity::Identity;
+use crate::parse::numbered;
+use crate::parse::qualified::shown as shown_text;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::shown;
 use crate::parse::stored::{Stored, key_name};
-use crate::pgcatalog::{namespace_of, schema_of_table};
+use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{Member, THE_DATABASE};
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
-use terrace_engine::{ColumnDef, DataType, Role};
+use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
 use terrace_grammar::quoted;
 use terrace_storage::{FIRST_OBJECT, ObjectId};
 
@@ -69,7 +71,7 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
 }
 
 /// What a relation holds; nothing where there is nothing to hold.
-pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
+pub(crate) fn rows(catalog: &Arc<Catalog>, schema: &str, name: &str) -> Vec<Row> {
     match schema {
         "pg_catalog" => catalog_rows(catalog, name),
         "information_schema" => standard_rows(catalog, name),
@@ -78,7 +80,7 @@ pub(crate) fn rows(catalog: &Catalog, schema: &str, name: &str) -> Vec<Row> {
     }
 }
 
-fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
+fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
     match name {
         "pg_am" => vec![
             row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
@@ -118,14 +120,15 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
         "pg_indexes" => indexes(catalog)
             .map(|(t, i)| {
                 row! {
-                    schemaname: schema_of_table(&t), tablename: &*t.name, indexname: &*i.name,
-                    indexdef: shown_indexes::statement(&t, &i, false),
+                    schemaname: schema_of_table(catalog, &t), tablename: &*t.name, indexname: &*i.name,
+                    indexdef: shown_indexes::statement(catalog, &t, &i, false),
                 }
             })
             .collect(),
         "pg_namespace" => {
-            let of_sessions = catalog.spaces().map(|space| namespace(catalog, space.0.0, &space.to_string()));
-            schemas().map(|(oid, name)| namespace(catalog, oid, name)).chain(of_sessions).collect()
+            let of_sessions =
+                catalog.spaces().into_iter().map(|space| namespace(catalog, space.0.0, &space.to_string()));
+            schemas(catalog).map(|(oid, name)| namespace(catalog, oid, name)).chain(of_sessions).collect()
         }
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
@@ -133,7 +136,7 @@ fn catalog_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {
-                    schemaname: schema_of_table(t), tablename: &*t.name, tableowner: catalog.owner_name(t.oid),
+                    schemaname: schema_of_table(catalog, t), tablename: &*t.name, tableowner: catalog.owner_name(t.oid),
                     hasindexes: !t.indexes.is_empty(),
                 }
             })
@@ -153,47 +156,48 @@ fn types(catalog: &Catalog) -> Vec<Row> {
         let of = catalog.type_of_oid(ty.oid).map(|of| of.item().unwrap_or(of).pg_oid());
         of.map_or(OWNER_OID, |oid| catalog.owner(ObjectId(oid)))
     };
-    let of_user = of_user.map(|ty| type_row(&ty, PUBLIC_OID, owner(&ty)));
+    let of_user = of_user.map(|ty| type_row(&ty, space_of_type(catalog, ty.oid), owner(&ty)));
     let of_user = of_user.chain(catalog.domains().map(|domain| domains::type_row(domain, catalog)));
     TYPES.iter().map(|ty| type_row(ty, PG_CATALOG_OID, OWNER_OID)).chain(of_user).collect()
 }
 
 /// Of `information_schema`.
-fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
+fn standard_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
     // As in PostgreSQL, it says nothing of what is temporary and another session's.
-    let catalog = &*catalog.without_others();
+    let catalog = &Arc::new(catalog.without_others().into_owned());
     match name {
         "schemata" => {
             let row = |(oid, name)| {
-                row! {catalog_name: DATABASE, schema_name: name, schema_owner: owner_of_schema(oid).1}
+                row! {catalog_name: DATABASE, schema_name: name, schema_owner: owner_of_schema(catalog, oid).1}
             };
-            schemas().map(row).collect()
+            schemas(catalog).map(row).collect()
         }
         "tables" => catalog
             .tables()
             .filter(|t| !crate::values::is_sequence(t))
             .map(|t| {
                 row! {
-                    table_catalog: DATABASE, table_schema: schema_of_table(t), table_name: &*t.name,
+                    table_catalog: DATABASE, table_schema: schema_of_table(catalog, t), table_name: &*t.name,
                     table_type: if t.temporary.is_some() { "LOCAL TEMPORARY" } else { "BASE TABLE" },
                     commit_action: t.temporary.map_or(V::Null, |_| "PRESERVE".into()),
                     is_insertable_into: "YES", is_typed: "NO",
                 }
             })
-            .chain(catalog.views().map(|view| views::standard_table(view)))
+            .chain(catalog.views().map(|view| views::standard_table(catalog, view)))
             .collect(),
-        "views" => catalog.views().map(|view| views::standard(view)).collect(),
+        "views" => catalog.views().map(|view| views::standard(catalog, view)).collect(),
         "columns" => {
-            let of_views = catalog.views().flat_map(|view| views::standard_columns_of(view));
-            catalog.tables().flat_map(|t| standard_columns(t)).chain(of_views).collect()
+            let of_views = catalog.views().flat_map(|view| views::standard_columns_of(catalog, view));
+            catalog.tables().flat_map(|t| standard_columns(catalog, t)).chain(of_views).collect()
         }
         "table_constraints" => constraints(catalog)
             .map(|(t, i)| (t, i.name.clone(), if i.primary { "PRIMARY KEY" } else { "UNIQUE" }))
             .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
             .map(|(t, name, kind)| {
                 row! {
-                    constraint_catalog: DATABASE, constraint_schema: schema_of_table(&t), constraint_name: name,
-                    table_catalog: DATABASE, table_schema: schema_of_table(&t), table_name: &*t.name,
+                    constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, &t),
+                    constraint_name: name,
+                    table_catalog: DATABASE, table_schema: schema_of_table(catalog, &t), table_name: &*t.name,
                     constraint_type: kind, is_deferrable: "NO", initially_deferred: "NO", enforced: "YES",
                 }
             })
@@ -201,11 +205,11 @@ fn standard_rows(catalog: &Catalog, name: &str) -> Vec<Row> {
             .collect(),
         "key_column_usage" => {
             let keys = foreign::keys(catalog).flat_map(|key| key.columns());
-            constraints(catalog).flat_map(|(t, i)| key_columns(&t, &i)).chain(keys).collect()
+            constraints(catalog).flat_map(|(t, i)| key_columns(catalog, &t, &i)).chain(keys).collect()
         }
         "constraint_column_usage" => columns_used(catalog),
-        "domains" => catalog.domains().map(|domain| domains::standard(domain)).collect(),
-        "domain_constraints" => catalog.domains().flat_map(|d| domains::standard_constraints(d)).collect(),
+        "domains" => catalog.domains().map(|domain| domains::standard(catalog, domain)).collect(),
+        "domain_constraints" => catalog.domains().flat_map(|d| domains::standard_constraints(catalog, d)).collect(),
         "referential_constraints" => foreign::keys(catalog).map(|key| key.referential()).collect(),
         _ => vec![],
     }
@@ -255,12 +259,28 @@ pub(super) fn acl_row(catalog: &Catalog, object: ObjectId) -> V {
 
 /// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.
 fn namespace(catalog: &Catalog, oid: u32, name: &str) -> Row {
-    let rights = if oid == PUBLIC_OID { V::Texts(privileges::acl_of_public(catalog)) } else { V::Null };
-    row! {oid: oid, nspname: name, nspowner: owner_of_schema(oid).0, nspacl: rights}
+    let rights = match oid {
+        PUBLIC_OID => V::Texts(privileges::acl_of_public(catalog)),
+        _ => acl_row(catalog, ObjectId(oid)),
+    };
+    row! {oid: oid, nspname: name, nspowner: owner_of_schema(catalog, oid).0, nspacl: rights}
 }
 
-fn owner_of_schema(oid: u32) -> (u32, &'static str) {
-    if oid == PUBLIC_OID { DATABASE_OWNER } else { (OWNER_OID, OWNER) }
+fn owner_of_schema(catalog: &Catalog, oid: u32) -> (u32, String) {
+    match catalog.owner(ObjectId(oid)) {
+        owner if owner == DATABASE_OWNER.0 => (owner, DATABASE_OWNER.1.to_owned()),
+        owner => (owner, catalog.owner_name(ObjectId(oid))),
+    }
+}
+
+/// The OID of a type's schema.
+fn space_of_type(catalog: &Catalog, oid: u32) -> u32 {
+    catalog.space_of_type(oid).map_or(PUBLIC_OID, |space| space.0.0)
+}
+
+/// The schema of a type, as it is called.
+pub(super) fn schema_of_type(catalog: &Catalog, oid: u32) -> String {
+    catalog.space_of_type(oid).map_or_else(|| "pg_catalog".to_owned(), |space| catalog.space_name(space))
 }
 
 fn user_row(role: &Role) -> Row {
@@ -277,14 +297,11 @@ fn collation(oid: u32, name: &'static str, provider: &'static str) -> Row {
     }
 }
 
-fn schemas() -> impl Iterator<Item = (u32, &'static str)> {
-    [
-        (PG_CATALOG_OID, "pg_catalog"),
-        (PUBLIC_OID, "public"),
-        (INFORMATION_SCHEMA_OID, "information_schema"),
-        (TERRACE_OID, "terrace"),
-    ]
-    .into_iter()
+/// The schemas of the system, and the user's.
+fn schemas(catalog: &Catalog) -> impl Iterator<Item = (u32, &str)> {
+    let of_system =
+        [(PG_CATALOG_OID, "pg_catalog"), (INFORMATION_SCHEMA_OID, "information_schema"), (TERRACE_OID, "terrace")];
+    of_system.into_iter().chain(catalog.schemas().map(|(name, space)| (space.0.0, name)))
 }
 
 /// What is fixed when a database is made.
@@ -329,7 +346,7 @@ fn class(catalog: &Catalog, table: &Table) -> Vec<Row> {
     let rows = V::F4(table.statistics.map_or(-1.0, |s| s.rows as f32));
     let pages = table.statistics.map_or(0, |s| i32::try_from(s.pages).unwrap_or(i32::MAX));
     let mut rows = vec![row! {
-        oid: table.oid.0, relname: &*table.name, relnamespace: namespace_of(table), relowner: owner,
+        oid: table.oid.0, relname: &*table.name, relnamespace: table.space.0.0, relowner: owner,
         relacl: acl_row(catalog, table.oid), relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
         relpersistence: persistence(table),
@@ -339,7 +356,7 @@ fn class(catalog: &Catalog, table: &Table) -> Vec<Row> {
     }];
     rows.extend(table.indexes.iter().map(|i| {
         row! {
-            oid: i.oid.0, relname: &*i.name, relnamespace: namespace_of(table), relowner: owner,
+            oid: i.oid.0, relname: &*i.name, relnamespace: table.space.0.0, relowner: owner,
             relam: BTREE_AM_OID,
             relfilenode: i.oid.0, reltuples: V::F4(-1.0), relpersistence: persistence(table), relkind: "i",
             relnatts: index_columns(i).count() as i16, relispopulated: true, relreplident: "n",
@@ -424,7 +441,7 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
-    let of_schemas = schemas().filter_map(|(oid, _)| {
+    let of_schemas = schemas(catalog).filter_map(|(oid, _)| {
         let text = schema_comment(catalog, oid)?;
         Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
     });
@@ -468,7 +485,7 @@ fn index(table: &Table, index: &Index) -> Row {
 
 fn constraint(table: &Table, index: &Index) -> Row {
     row! {
-        oid: index.oid.0, conname: &*index.name, connamespace: namespace_of(table),
+        oid: index.oid.0, conname: &*index.name, connamespace: table.space.0.0,
         contype: if index.primary { "p" } else { "u" },
         convalidated: true, conrelid: table.oid.0, conindid: index.oid.0, confupdtype: "", confdeltype: "",
         confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
@@ -482,7 +499,7 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
         let columns: Vec<usize> =
             table.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name)).map(|(at, _)| at).collect();
         row! {
-            oid: check_oid(table, at), conname: &*check.name, connamespace: namespace_of(table), contype: "c",
+            oid: check_oid(table, at), conname: &*check.name, connamespace: table.space.0.0, contype: "c",
             convalidated: true, conrelid: table.oid.0, confupdtype: "", confdeltype: "", confmatchtype: "",
             conislocal: true, conkey: numbers(&columns),
             conbin: shown::condition(&check.sql, &table.columns, false).unwrap_or_else(|| check.sql.clone()),
@@ -491,11 +508,12 @@ fn checks(table: &Arc<Table>) -> Vec<Row> {
     table.checks.iter().enumerate().map(one).collect()
 }
 
-fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
+fn key_columns(catalog: &Catalog, table: &Table, index: &Index) -> Vec<Row> {
     let one = |(n, column): (i32, &usize)| {
         row! {
-            constraint_catalog: DATABASE, constraint_schema: schema_of_table(table), constraint_name: &*index.name,
-            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, table),
+            constraint_name: &*index.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
             column_name: &*table.columns[*column].name, ordinal_position: n, position_in_unique_constraint: V::Null,
         }
     };
@@ -504,12 +522,12 @@ fn key_columns(table: &Table, index: &Index) -> Vec<Row> {
 
 fn columns_used(catalog: &Catalog) -> Vec<Row> {
     let of_index = |(t, i): (Arc<Table>, Arc<Index>)| -> Vec<Row> {
-        i.columns.iter().map(|at| foreign::used(&t, *at, &i.name)).collect()
+        i.columns.iter().map(|at| foreign::used(catalog, &t, *at, (&t, &i.name))).collect()
     };
     let of_check = |t: &Arc<Table>, check: &terrace_engine::Check| -> Vec<Row> {
         let named = crate::parse::stored::columns_named(check);
         let columns = t.columns.iter().enumerate().filter(|(_, c)| named.contains(&c.name));
-        columns.map(|(at, _)| foreign::used(t, at, &check.name)).collect()
+        columns.map(|(at, _)| foreign::used(catalog, t, at, (t, &check.name))).collect()
     };
     let checks = catalog.tables().flat_map(|t| t.checks.iter().flat_map(move |check| of_check(t, check)));
     let keys = foreign::keys(catalog).flat_map(|key| key.used());
@@ -549,13 +567,19 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
         return None;
     }
     let written = column.default_sql.as_ref()?;
-    Some(match sequence_of(column, None) {
-        Some(sequence) => format!("nextval('{}'::regclass)", quoted(&sequence.name).replace('\'', "''")),
+    Some(match sequence_of(column) {
+        Some(RelationName { among, name }) => {
+            let schema = match among {
+                Among::In(space) if space != Space::PUBLIC => format!("{}.", numbered(space)),
+                _ => String::new(),
+            };
+            format!("nextval('{schema}{}'::regclass)", quoted(&name).replace('\'', "''"))
+        }
         None => return shown::default(written, column).unwrap_or_else(|| Some(written.clone())),
     })
 }
 
-pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
+pub(super) fn standard_columns(catalog: &Arc<Catalog>, table: &Table) -> Vec<Row> {
     let one = |(number, column): (i16, &ColumnDef)| {
         let ty = PgType::of(column.data_type);
         let of_user = ty.oid >= FIRST_OBJECT;
@@ -587,11 +611,12 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             _ => V::Null,
         };
         let null = || V::Null;
+        let default = shown_default(column).map_or(V::Null, |text| shown_text(&text, catalog).into());
         let identity = Identity::of(column);
         row! {
-            table_catalog: DATABASE, table_schema: schema_of_table(table), table_name: &*table.name,
+            table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
             column_name: &*column.name,
-            ordinal_position: i32::from(number), column_default: shown_default(column).map_or(V::Null, V::from),
+            ordinal_position: i32::from(number), column_default: default,
             is_nullable: if column.not_null { "NO" } else { "YES" },
             data_type: match column.data_type.item() {
                 Some(_) => "ARRAY",
@@ -603,9 +628,9 @@ pub(super) fn standard_columns(table: &Table) -> Vec<Row> {
             numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
             datetime_precision: fraction, interval_precision: null(),
             domain_catalog: column.domain.as_ref().map_or(V::Null, |_| DATABASE.into()),
-            domain_schema: column.domain.as_ref().map_or(V::Null, |_| "public".into()),
+            domain_schema: column.domain.as_ref().map_or(V::Null, |domain| catalog.space_name(domain.space).into()),
             domain_name: column.domain.as_ref().map_or(V::Null, |domain| domain.name.as_str().into()),
-            udt_catalog: DATABASE, udt_schema: if of_user { "public" } else { "pg_catalog" }, udt_name: ty.name,
+            udt_catalog: DATABASE, udt_schema: schema_of_type(catalog, ty.oid), udt_name: ty.name,
             maximum_cardinality: null(),
             dtd_identifier: number.to_string(), is_self_referencing: "NO",
             is_identity: if identity.is_some() { "YES" } else { "NO" },

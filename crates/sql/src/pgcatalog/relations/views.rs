@@ -1,16 +1,19 @@
 //! Views, as the system's relations show them.
 use super::rows::{acl_row, attribute_rows, standard_columns};
 use super::*;
+use crate::parse::qualified::shown_view;
 use terrace_engine::View;
 
 /// The text that `pg_get_viewdef` answers.
-pub(crate) fn definition(view: &View) -> String {
-    format!("{};", view.sql)
+pub(crate) fn definition(catalog: &Arc<Catalog>, view: &View) -> String {
+    format!("{};", shown_view(&view.sql, catalog))
 }
 
 /// A table of the view's columns.
 fn shape(view: &View) -> Table {
-    Table::new(view.oid, view.name.clone(), view.columns.clone(), vec![])
+    let mut shape = Table::new(view.oid, view.name.clone(), view.columns.clone(), vec![]);
+    shape.space = view.space;
+    shape
 }
 
 pub(crate) fn by_oid(catalog: &Catalog, oid: u32) -> Option<&Arc<View>> {
@@ -19,7 +22,7 @@ pub(crate) fn by_oid(catalog: &Catalog, oid: u32) -> Option<&Arc<View>> {
 
 pub(super) fn class(catalog: &Catalog, view: &View) -> Row {
     row! {
-        oid: view.oid.0, relname: &*view.name, relnamespace: PUBLIC_OID, relowner: catalog.owner(view.oid),
+        oid: view.oid.0, relname: &*view.name, relnamespace: view.space.0.0, relowner: catalog.owner(view.oid),
         relacl: acl_row(catalog, view.oid), reltuples: V::F4(-1.0),
         relpersistence: "p", relkind: "v", relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
         relreplident: "n",
@@ -34,29 +37,34 @@ pub(super) fn attributes(view: &View) -> Vec<Row> {
 }
 
 /// Of `pg_views`.
-pub(super) fn listed(catalog: &Catalog, view: &View) -> Row {
+pub(super) fn listed(catalog: &Arc<Catalog>, view: &View) -> Row {
     let owner = catalog.owner_name(view.oid);
-    row! {schemaname: "public", viewname: &*view.name, viewowner: owner, definition: definition(view)}
+    row! {
+        schemaname: catalog.space_name(view.space), viewname: &*view.name, viewowner: owner,
+        definition: definition(catalog, view),
+    }
 }
 
 /// Of `information_schema.views`.
-pub(super) fn standard(view: &View) -> Row {
+pub(super) fn standard(catalog: &Arc<Catalog>, view: &View) -> Row {
     row! {
-        table_catalog: DATABASE, table_schema: "public", table_name: &*view.name, view_definition: definition(view),
+        table_catalog: DATABASE, table_schema: catalog.space_name(view.space), table_name: &*view.name,
+        view_definition: definition(catalog, view),
         check_option: "NONE", is_updatable: "NO", is_insertable_into: "NO", is_trigger_updatable: "NO",
         is_trigger_deletable: "NO", is_trigger_insertable_into: "NO",
     }
 }
 
 /// Of `information_schema.tables`.
-pub(super) fn standard_table(view: &View) -> Row {
+pub(super) fn standard_table(catalog: &Catalog, view: &View) -> Row {
     row! {
-        table_catalog: DATABASE, table_schema: "public", table_name: &*view.name, table_type: "VIEW",
+        table_catalog: DATABASE, table_schema: catalog.space_name(view.space), table_name: &*view.name,
+        table_type: "VIEW",
         is_insertable_into: "NO", is_typed: "NO",
     }
 }
 
 /// Of `information_schema.columns`.
-pub(super) fn standard_columns_of(view: &View) -> Vec<Row> {
-    standard_columns(&shape(view))
+pub(super) fn standard_columns_of(catalog: &Arc<Catalog>, view: &View) -> Vec<Row> {
+    standard_columns(catalog, &shape(view))
 }

@@ -34,7 +34,10 @@ impl Binder<'_> {
     fn kind(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let schema = &scope.schema;
         match &expr.kind {
-            ExprKind::Column(name) => scope.column(name),
+            ExprKind::Column(name) => {
+                self.note_schema_of_column(name);
+                scope.column(name)
+            }
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
             ExprKind::Parameter(number) if matches!(scope.clause.get(), Clause::Check | Clause::Default) => {
                 wrong(expr.at, "42P02", format!("there is no parameter ${number}"))

@@ -46,7 +46,7 @@ pub(super) struct Source {
 pub(super) struct Relation {
     pub(super) name: String,
     /// The schema that it may be named with: of a table that has no other name.
-    pub(super) schema: Option<&'static str>,
+    pub(super) schemas: Vec<String>,
     /// The table, where it has another name here.
     pub(super) hidden: Option<String>,
     pub(super) columns: Vec<(String, Expr)>,
@@ -72,6 +72,14 @@ impl Source {
     pub(super) fn of(plan: LogicalPlan, relation: Relation) -> Source {
         let visible = relation.columns.clone();
         Source { plan, relations: vec![relation], visible, given: true, empty: false }
+    }
+}
+
+impl Relation {
+    /// Tables of two schemas may have one name.
+    fn is_called_as(&self, other: &Relation) -> bool {
+        let apart = !self.schemas.is_empty() && !other.schemas.is_empty();
+        self.name == other.name && (!apart || self.schemas.iter().any(|schema| other.schemas.contains(schema)))
     }
 }
 
@@ -197,15 +205,22 @@ impl Binder<'_> {
         let Some(among) = among else { return fail(at, undefined_table(name.shown())) };
         let own = name.last().name.as_str();
         let named = RelationName::new(among, own);
-        // A view is permanent, and so is all that it reads.
-        let named = if self.is_within() { named.of_definition(None) } else { named };
+        let named = if self.is_of_text() { named.of_definition() } else { named };
         if let Some(view) = self.planner.catalog.view(&named) {
-            self.permit(|actor, catalog| actor.permit_view(catalog, view))?;
+            self.permit(|actor, catalog| match self.is_of_text() {
+                true => actor.permit_view_within(catalog, view),
+                false => actor.permit_view(catalog, view),
+            })?;
+            self.note_schema(name, view.space);
             return deeper(|| self.view_in_from(view, alias));
         }
         let Some(table) = self.planner.catalog.table(&named) else { return fail(at, undefined_table(name.shown())) };
+        self.note_schema(name, table.space);
         self.refuse_temporary(table)?;
-        self.permit(|actor, catalog| actor.permit(catalog, table, Rights::SELECT))?;
+        self.permit(|actor, catalog| match self.is_of_text() {
+            true => actor.permit_within(catalog, table, Rights::SELECT, false),
+            false => actor.permit(catalog, table, Rights::SELECT),
+        })?;
         self.tables.borrow_mut().push(table.clone());
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
@@ -239,7 +254,7 @@ impl Binder<'_> {
         let never_null = schema.fields().iter().position(|field| !field.is_nullable());
         let relation = Relation {
             name: shown.to_owned(),
-            schema: None,
+            schemas: vec![],
             hidden: None,
             columns,
             key: vec![],
@@ -346,8 +361,8 @@ impl Binder<'_> {
         around: Around<'_>,
     ) -> Result<Source> {
         bounds::joins(left.relations.len() + right.relations.len())?;
-        let known = |name: &str| left.relations.iter().any(|relation| relation.name == name);
-        if let Some(twice) = right.relations.iter().find(|relation| known(&relation.name)) {
+        let known = |one: &Relation| left.relations.iter().any(|other| one.is_called_as(other));
+        if let Some(twice) = right.relations.iter().find(|relation| known(relation)) {
             let message = format!("table name \"{}\" specified more than once", twice.name);
             return Err(EngineError::new("42712", message).into());
         }

@@ -87,11 +87,10 @@ pub(crate) struct Over<'q> {
 
 /// Binds it. `types`: of the statement's parameters, as far as they are known.
 pub(crate) fn bind_over(planner: &Planner<'_>, over: &Over<'_>, types: &[Option<DataType>]) -> Result<Whole> {
-    settled(
-        planner,
-        types,
-        |binder| if over.kept { unplaced(binder.bound_over(over)) } else { binder.bound_over(over) },
-    )
+    settled(planner, types, |binder| match over.kept {
+        true => unplaced(binder.within_kept(|| binder.bound_over(over))),
+        false => binder.bound_over(over),
+    })
 }
 
 impl Part {
@@ -204,10 +203,11 @@ impl Binder<'_> {
         let columns = columns.map(|column| (column.name.clone(), Expr::Column(column))).collect();
         let never_null = plan.schema().fields().iter().take(live.len()).position(|field| !field.is_nullable());
         let hidden = (table.name != called).then(|| table.name.clone());
-        let (name, schema) = (called.to_owned(), None);
+        let schemas = if table.name == called { self.schemas_of(table.space) } else { vec![] };
+        let name = called.to_owned();
         let relation = Relation {
             name,
-            schema,
+            schemas,
             hidden,
             columns,
             key: key.unwrap_or_default(),
@@ -254,7 +254,7 @@ impl Binder<'_> {
                 self.texts.set(self.texts.get() + 1);
                 let around = self.text.replace(self.texts.get());
                 self.note_calls_of(stored.expr());
-                let bound = unplaced(self.value_of(column, stored.expr(), scope));
+                let bound = unplaced(self.within_kept(|| self.value_of(column, stored.expr(), scope)));
                 self.text.set(around);
                 exprs.push(bound?);
             }

@@ -225,14 +225,18 @@ impl<'s> Scope<'s> {
     }
 
     /// What FROM calls so.
-    pub(super) fn relation(&self, schema: Option<&Ident>, table: &Ident) -> Option<&Relation> {
-        let of = |relation: &&Relation| schema.is_none_or(|schema| relation.schema == Some(&schema.name));
-        self.source.relations.iter().filter(of).find(|relation| relation.name == table.name)
+    pub(super) fn relation(&self, schema: Option<&Ident>, table: &Ident) -> Result<Option<&Relation>> {
+        let of = |relation: &&Relation| schema.is_none_or(|schema| relation.schemas.contains(&schema.name));
+        let mut found = self.source.relations.iter().filter(of).filter(|relation| relation.name == table.name);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => wrong(table.at, "42P09", format!("table reference \"{}\" is ambiguous", table.name)),
+            (first, _) => Ok(first),
+        }
     }
 
     /// Invariant 3.
     fn qualified(&self, schema: Option<&Ident>, table: &Ident, column: &Ident) -> Result<Option<Expr>> {
-        let Some(relation) = self.relation(schema, table) else { return Ok(None) };
+        let Some(relation) = self.relation(schema, table)? else { return Ok(None) };
         let at = schema.unwrap_or(table).at;
         let mut found = relation.columns.iter().filter(|(own, _)| *own == column.name);
         match (found.next(), found.next()) {

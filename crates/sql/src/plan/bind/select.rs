@@ -270,7 +270,7 @@ fn star(of: Option<&Name>, scope: &Scope<'_>, at: At) -> Result<Vec<(String, Exp
         }
         None => scope.source.visible.clone(),
         Some(name) if name.qualifier().len() > 1 => return unsupported("a name of several schemas"),
-        Some(name) => match scope.relation(name.qualifier().first(), name.last()) {
+        Some(name) => match scope.relation(name.qualifier().first(), name.last())? {
             Some(relation) => from::columns_of(relation).collect(),
             None => return scope.missing(name.last(), at),
         },

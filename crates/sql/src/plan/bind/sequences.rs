@@ -23,6 +23,7 @@ pub(crate) type Place = (usize, At);
 impl Binder<'_> {
     pub(super) fn sequence_call(&self, call: EngineResult<Call>, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let call = call.at(at)?;
+        let call = if self.is_of_text() { call.of_definition() } else { call };
         if reads_rows(scope) {
             return unsupported("a function of a sequence beside FROM");
         }

@@ -177,7 +177,7 @@ impl Binder<'_> {
         }
         let relation = Relation {
             name: shown.to_owned(),
-            schema: None,
+            schemas: vec![],
             hidden: None,
             columns: own,
             key: vec![],

@@ -19,8 +19,8 @@ use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator};
 use std::collections::BTreeSet;
-use terrace_engine::DataType;
 use terrace_engine::types::array::read_items;
+use terrace_engine::{DataType, Step};
 use terrace_grammar::statement::{
     self as tree, Alias, At, Body, ExprKind, Literal, Node, Query, Select, Statement, TypeName, walk,
 };
@@ -29,28 +29,48 @@ use terrace_grammar::{Options, parse};
 impl Binder<'_> {
     /// A relation of the system (invariant 1).
     pub(super) fn of_system(&self, parts: &[&str], alias: Option<&Alias>, at: At) -> Result<Option<Source>> {
-        let (schema, own) = match parts {
-            [own] => ("pg_catalog", *own),
-            [schema, own] if pgcatalog::is_schema(schema) => (*schema, *own),
+        let schemas: Vec<&str> = match parts {
+            [own] => self.schemas_of_system(own),
+            [schema, _] if pgcatalog::is_schema(schema) => vec![*schema],
             _ => return Ok(None),
         };
+        let own = *parts.last().expect("a name has a part");
+        for schema in schemas {
+            if let Some(source) = self.in_system((schema, own), alias)? {
+                return Ok(Some(source));
+            }
+        }
+        match parts {
+            [_] => Ok(None),
+            _ => fail(at, undefined_table(parts.join("."))),
+        }
+    }
+
+    /// The schemas of the system in which a name is looked up before it is a user's relation.
+    fn schemas_of_system(&self, own: &str) -> Vec<&'static str> {
+        let catalog = self.catalog();
+        let found = catalog.space_of_relation(own);
+        let before = catalog.steps().iter().take_while(|step| match step {
+            Step::In(space) => Some(*space) != found,
+            Step::Own => catalog.own_space().is_none_or(|own| Some(own) != found),
+            Step::System(_) => true,
+        });
+        before.filter_map(|step| if let Step::System(schema) = step { Some(*schema) } else { None }).collect()
+    }
+
+    fn in_system(&self, (schema, own): (&str, &str), alias: Option<&Alias>) -> Result<Option<Source>> {
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let actor = self.planner.info.actor(self.planner.catalog);
         if let ("pg_catalog", Some(text)) = (schema, sequence_relations::text_of(own, self.planner.catalog, &actor)) {
             return self.of_sequences(&text, shown, alias).map(Some);
         }
-        let Some(provider) = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)? else {
-            return match parts {
-                [_] => Ok(None),
-                _ => fail(at, undefined_table(parts.join("."))),
-            };
-        };
+        let found = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)?;
+        let Some(provider) = found else { return Ok(None) };
         self.of_system.set(true);
         let called = TableReference::bare(self.relation_name(shown));
         let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
         let mut source = self.named(plan, None, shown, alias)?;
-        let schemas = ["pg_catalog", "information_schema", "terrace"].into_iter();
-        source.relations[0].schema = schemas.filter(|_| alias.is_none()).find(|known| *known == schema);
+        source.relations[0].schemas.extend(alias.is_none().then(|| schema.to_owned()));
         if source.visible.last().is_some_and(|(name, _)| name == TABLE_OID) {
             source.visible.pop();
             source.relations[0].table_oid = source.relations[0].columns.pop().map(|(_, column)| column);
@@ -67,7 +87,7 @@ impl Binder<'_> {
         let bound = self.within_system(|| self.query(&query, None, &Ctes::none()))?;
         self.of_system.set(true);
         let mut source = self.derived(bound.plan, bound.titles, shown, alias)?;
-        source.relations[0].schema = alias.is_none().then_some("pg_catalog");
+        source.relations[0].schemas.extend(alias.is_none().then(|| "pg_catalog".to_owned()));
         Ok(source)
     }
 

@@ -119,13 +119,13 @@ impl Binder<'_> {
         if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
             return Ok(cast);
         }
-        if let Some(domain) = types::domain_named(to, self.planner.catalog).filter(|_| target(to).is_err()) {
+        if let Some(domain) = types::domain_named(to, self.catalog()).filter(|_| target(to).is_err()) {
             return self.cast_to_domain(arg, domain.clone(), at, scope);
         }
         let to = &*with_own_length(arg, to);
-        let target = match types::of_user(to, self.planner.catalog) {
+        let target = match types::of_user(to, self.catalog()) {
             Some(of) if target(to).is_err() => of,
-            _ => target(to)?,
+            _ => target(to).map_err(|fault| types::no_schema(to, self.catalog()).map_or(fault, Fault::from))?,
         };
         let column = match (target, &arg.kind) {
             (of, ExprKind::Column(_)) if of.is_text() => Some((of, self.expr(arg, scope)?)),

@@ -9,17 +9,18 @@ use super::from::{Source, renamed};
 use super::scope::{Ctes, Scope};
 use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
 use crate::access::Actor;
+use crate::parse::qualified::{Edit, kept_schema, with_schema};
 use crate::plan::planner::Planner;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, DataType, EngineError, Table, View, ViewUse};
+use terrace_engine::{Catalog, DataType, EngineError, Space, Table, View, ViewUse};
 use terrace_grammar::quoted;
-use terrace_grammar::statement::{Alias, At, Query, Statement};
+use terrace_grammar::statement::{Alias, At, Name, Query, Statement};
 
 const VIEWS_MAX: usize = 200;
 
@@ -29,6 +30,8 @@ pub(super) enum Within {
     View(Arc<View>),
     /// A query that stands for a relation of the system.
     System,
+    /// A default or a condition.
+    Kept,
 }
 
 #[derive(Default)]
@@ -36,6 +39,7 @@ pub(super) struct Views {
     /// What is bound, the innermost last; empty: the statement's own text.
     within: RefCell<Vec<Within>>,
     bound: Cell<usize>,
+    of_definitions: OnceCell<Arc<Catalog>>,
     /// What a definition reads, while one is bound.
     defines: RefCell<Option<Defines>>,
 }
@@ -45,10 +49,13 @@ pub(super) struct Views {
 struct Defines {
     relations: Vec<Read>,
     stars: Vec<(At, String)>,
+    schemas: Vec<Edit>,
 }
 
-/// A relation that is read: its name, how many columns it has, and the plan's columns with their positions.
+/// A relation that is read: where it is, its name, how many columns it has, and the plan's columns with their
+/// positions.
 struct Read {
+    space: Space,
     name: String,
     width: usize,
     columns: Vec<(Column, usize)>,
@@ -60,6 +67,8 @@ pub(crate) struct Defined {
     pub(crate) uses: Vec<ViewUse>,
     /// Each `*` by its place, and the columns that it means.
     pub(crate) stars: Vec<(At, String)>,
+    /// Schemas of the relations, as they are kept.
+    pub(crate) schemas: Vec<Edit>,
 }
 
 /// Binds the query of a view.
@@ -81,10 +90,12 @@ pub(crate) fn define(planner: &Planner<'_>, query: &Query) -> Result<Defined> {
     if !whole.calls.is_empty() {
         return unsupported("a function of a sequence in a view");
     }
-    let Defines { relations, mut stars } = found.into_inner();
+    let Defines { relations, mut stars, mut schemas } = found.into_inner();
     stars.sort();
     stars.dedup();
-    Ok(Defined { uses: uses(&whole.bound.plan, relations)?, whole, stars })
+    schemas.sort_by_key(|(place, _)| (place.start, place.end));
+    schemas.dedup();
+    Ok(Defined { uses: uses(&whole.bound.plan, relations)?, whole, stars, schemas })
 }
 
 /// What a plan names of the relations that it reads.
@@ -102,9 +113,9 @@ fn uses(plan: &LogicalPlan, relations: Vec<Read>) -> Result<Vec<ViewUse>> {
     })?;
     let is_named = |one: &Column| named.iter().any(|other| other.relation == one.relation && other.name == one.name);
     let mut uses: Vec<ViewUse> = vec![];
-    for Read { name, width, columns } in relations {
-        let at = uses.iter().position(|known| known.relation == name).unwrap_or_else(|| {
-            uses.push(ViewUse { relation: name, columns: width, used: vec![] });
+    for Read { space, name, width, columns } in relations {
+        let at = uses.iter().position(|known| known.space == space && known.relation == name).unwrap_or_else(|| {
+            uses.push(ViewUse { space, relation: name, columns: width, used: vec![] });
             uses.len() - 1
         });
         let used = &mut uses[at].used;
@@ -127,7 +138,7 @@ impl Binder<'_> {
     pub(super) fn permit(&self, may: impl FnOnce(&Actor, &Catalog) -> terrace_engine::Result<()>) -> Result<()> {
         let catalog: &Catalog = self.planner.catalog;
         let actor = match self.views.within.borrow().last() {
-            Some(Within::System) => return Ok(()),
+            Some(Within::System | Within::Kept) => return Ok(()),
             Some(Within::View(view)) => Actor::of_oid(catalog.owner(view.oid), catalog),
             None if self.views.defines.borrow().is_some() => return Ok(()),
             None => self.planner.info.actor(catalog),
@@ -135,9 +146,9 @@ impl Binder<'_> {
         Ok(may(&actor, catalog)?)
     }
 
-    /// Whether what is bound is not the statement's own text.
-    pub(super) fn is_within(&self) -> bool {
-        !self.views.within.borrow().is_empty()
+    /// Whether what is bound is a text that the catalogue keeps.
+    pub(super) fn is_of_text(&self) -> bool {
+        matches!(self.views.within.borrow().last(), Some(Within::View(_) | Within::Kept))
     }
 
     /// 0A000 where a definition reads a temporary table: the view would have to be temporary.
@@ -177,25 +188,30 @@ impl Binder<'_> {
         let plan = self.with_texts(bound.plan)?;
         let shown = alias.map_or(view.name.as_str(), |alias| alias.name.name.as_str());
         let mut source = self.derived(plan, titles, shown, None)?;
-        self.restrict(&mut source, &view.name, view.columns.len(), (0..view.columns.len()).collect())?;
-        self.public(source, &view.name, alias)
+        let read = (view.space, view.name.as_str());
+        self.restrict(&mut source, read, view.columns.len(), (0..view.columns.len()).collect())?;
+        self.in_schema(source, read, alias)
     }
 
     /// A table as an item of FROM: what `scanned` offers.
     pub(super) fn table_in_from(&self, mut source: Source, table: &Table, alias: Option<&Alias>) -> Result<Source> {
         let live = crate::values::live_columns(table).map(|(at, _)| at).collect();
-        self.restrict(&mut source, &table.name, table.columns.len(), live)?;
-        let mut source = self.public(source, &table.name, alias)?;
-        if table.temporary.is_some() {
-            source.relations[0].schema = alias.is_none().then_some("pg_temp");
-        }
-        Ok(source)
+        let read = (table.space, table.name.as_str());
+        self.restrict(&mut source, read, table.columns.len(), live)?;
+        self.in_schema(source, read, alias)
     }
 
-    fn public(&self, source: Source, own: &str, alias: Option<&Alias>) -> Result<Source> {
+    /// What the schema of a relation may be called before its name.
+    pub(super) fn schemas_of(&self, space: Space) -> Vec<String> {
+        let catalog = self.catalog();
+        let other = if catalog.own_space() == Some(space) { "pg_temp".to_owned() } else { kept_schema(space) };
+        vec![catalog.space_name(space), other]
+    }
+
+    fn in_schema(&self, source: Source, (space, own): (Space, &str), alias: Option<&Alias>) -> Result<Source> {
         let mut source = renamed(source, alias)?;
         assert_eq!(source.relations.len(), 1, "a table is one item of FROM");
-        source.relations[0].schema = alias.is_none().then_some("public");
+        source.relations[0].schemas = if alias.is_none() { self.schemas_of(space) } else { vec![] };
         source.relations[0].hidden = alias.is_some().then(|| own.to_owned());
         Ok(source)
     }
@@ -219,13 +235,20 @@ impl Binder<'_> {
 
     /// Invariant 2, and the notes of a definition. `positions`: of the columns that are offered, in the relation, which
     /// has `width`.
-    fn restrict(&self, source: &mut Source, name: &str, width: usize, positions: Vec<usize>) -> Result<()> {
+    fn restrict(
+        &self,
+        source: &mut Source,
+        (space, name): (Space, &str),
+        width: usize,
+        positions: Vec<usize>,
+    ) -> Result<()> {
         let within = self.views.within.borrow().last().cloned();
         let relation = &mut source.relations[0];
         assert_eq!(relation.columns.len(), positions.len(), "each column has a position");
         match within {
             Some(Within::View(view)) => {
-                let used = view.uses.iter().find(|used| used.relation == name).ok_or_else(|| {
+                let is_it = |used: &&ViewUse| used.space == space && used.relation == name;
+                let used = view.uses.iter().find(is_it).ok_or_else(|| {
                     EngineError::damaged(format!("view \"{}\" reads \"{name}\", which it did not", view.name))
                 })?;
                 let seen = positions.iter().take_while(|at| **at < used.columns).count();
@@ -236,7 +259,7 @@ impl Binder<'_> {
                 }
                 source.visible.clone_from(&relation.columns);
             }
-            Some(Within::System) => {}
+            Some(Within::System | Within::Kept) => {}
             None => {
                 if let Some(defines) = self.views.defines.borrow_mut().as_mut() {
                     let column = |((_, expr), at): (&(String, Expr), usize)| match expr {
@@ -244,11 +267,44 @@ impl Binder<'_> {
                         _ => None,
                     };
                     let columns = relation.columns.iter().zip(positions).filter_map(column).collect();
-                    defines.relations.push(Read { name: name.to_owned(), width, columns });
+                    defines.relations.push(Read { space, name: name.to_owned(), width, columns });
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes the schema of a relation that a definition reads.
+    pub(super) fn note_schema(&self, name: &Name, space: Space) {
+        let mut defines = self.views.defines.borrow_mut();
+        if let Some(defines) = defines.as_mut().filter(|_| self.views.within.borrow().is_empty()) {
+            defines.schemas.push(with_schema(name, Some(&kept_schema(space))));
+        }
+    }
+
+    /// Notes the schema before a table's name before a column's.
+    pub(super) fn note_schema_of_column(&self, name: &Name) {
+        let mut defines = self.views.defines.borrow_mut();
+        if let Some(defines) = defines.as_mut().filter(|_| self.views.within.borrow().is_empty())
+            && let [schema, table, _] = name.parts()
+            && let Some(space) = self.planner.catalog.schema(&schema.name)
+        {
+            let place = schema.at as usize..table.at as usize;
+            defines.schemas.push((place, format!("{}.", kept_schema(space))));
+        }
+    }
+
+    /// The catalogue in which names are looked up: that of definitions, within one.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        match self.is_of_text() {
+            true => self.views.of_definitions.get_or_init(|| self.planner.catalog.of_definitions()),
+            false => self.planner.catalog,
+        }
+    }
+
+    /// Binds a default, or a condition, which the catalogue keeps.
+    pub(super) fn within_kept<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.within_of(Within::Kept, bind)
     }
 
     /// Notes what a `*` means (invariant 3).

@@ -100,7 +100,7 @@ impl Run<'_> {
             .map(|(at, _)| at)
             .collect();
         let varying = self.varying_defaults(table, &rest).await?;
-        let numbered = |at: &usize| sequence_of(&table.columns[*at], table.space()).is_some();
+        let numbered = |at: &usize| sequence_of(&table.columns[*at]).is_some();
         let with_default: Vec<usize> =
             live_columns(table).filter(|(_, c)| c.default().is_some()).map(|(at, _)| at).collect();
         let of = |at: &usize| match rest.contains(at) && !numbered(at) && !varying.contains(at) {
@@ -172,7 +172,7 @@ impl Run<'_> {
 impl RowMaker<'_> {
     /// Whether making rows leaves the statement's snapshot as it is (invariant 2).
     async fn keeps_snapshot(&self, run: &Run<'_>) -> Result<bool> {
-        for name in self.rest.iter().filter_map(|at| sequence_of(&self.table.columns[*at], self.table.space())) {
+        for name in self.rest.iter().filter_map(|at| sequence_of(&self.table.columns[*at])) {
             if !run.numbers_apart(&name).await? {
                 return Ok(false);
             }
@@ -192,7 +192,7 @@ impl RowMaker<'_> {
             rows.iter_mut().zip(values).for_each(|(row, value)| row[*at] = value);
         }
         for at in self.rest.iter().filter(|at| !self.varying.contains(at)) {
-            match sequence_of(&table.columns[*at], table.space()) {
+            match sequence_of(&table.columns[*at]) {
                 None => rows.iter_mut().for_each(|row| row[*at] = self.constants[*at].clone()),
                 Some(name) => {
                     let numbers = run.numbers(&name, rows.len(), Identity::of(&table.columns[*at]).is_some()).await?;
