@@ -10,7 +10,7 @@
 //! 4. Tables, indexes and views of a schema share one name space, as in PostgreSQL; so do its types ([`names`]). Object
 //!    ids are never reused.
 use crate::types::{DataType, Datum};
-use access::{Access, Member};
+use access::{Access, Defaults, Member};
 use comments::Comments;
 use domains::{Domain, Domains};
 use enums::Enums;
@@ -189,6 +189,7 @@ pub struct Catalog {
     enums: Arc<Enums>,
     access: Arc<BTreeMap<ObjectId, Access>>,
     members: Arc<BTreeSet<Member>>,
+    pub(crate) defaults: Arc<Defaults>,
     domains: Arc<Domains>,
     version: u64,
 }
@@ -291,6 +292,7 @@ impl Catalog {
             enums: self.enums.clone(),
             access: self.access.clone(),
             members: self.members.clone(),
+            defaults: self.defaults.clone(),
             domains: self.domains.clone(),
             ..Catalog::of(tables)
         }

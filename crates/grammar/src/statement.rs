@@ -23,7 +23,7 @@ pub use expr::{
     Argument, Call, Exclude, Expr, ExprKind, Frame, FrameBound, Literal, Match, Members, NullsOrder, Operator, Over,
     Quantifier, Sort, SpecialFunction, Subscript, Test, TypeName, Units, When, Window, Written,
 };
-pub use grant::{Grant, GrantRole, Granted, Grantee, Privilege};
+pub use grant::{DefaultPrivileges, Grant, GrantRole, Granted, Grantee, Privilege};
 pub use query::{
     Alias, Body, ColumnDefinition, Cte, Distinct, FromItem, Group, GroupBy, Item, JoinKind, JoinOn, LockStrength,
     LockWait, Locking, NamedWindow, Query, Select, SetOperator, TableFunction, With,
@@ -80,6 +80,7 @@ pub enum Statement {
     Grant(Box<Grant>),
     /// GRANT or REVOKE of roles.
     GrantRole(Box<GrantRole>),
+    DefaultPrivileges(Box<DefaultPrivileges>),
     Truncate(Truncate),
     Lock(LockTables),
     Vacuum(Maintain),

@@ -18,6 +18,7 @@ pub(crate) mod conflict;
 pub(crate) mod copy;
 pub(crate) mod create_as;
 pub(crate) mod ddl;
+pub(crate) mod default_privileges;
 pub(crate) mod describe;
 pub(crate) mod dispatch;
 pub(crate) mod domains;

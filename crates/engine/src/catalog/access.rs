@@ -2,7 +2,8 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | 11 access | object (oid), owner (role's oid), acl (text, NULL: what the kind of object allows by itself) |
+//! | 11 access | object (oid), owner (role's oid), acl (text, NULL: what the kind of object allows by itself), kind (NULL) |
+//! | the same, of default privileges | schema (oid, 0: any), role (oid), acl, kind of the new objects (1 tables, 2 sequences, 3 schemas) |
 //! | 12 members | role, member, grantor (oids), admin |
 //!
 //! An acl is a list of `grantee=rights+options/grantor`, in numbers: oids, and bits of [`Rights`]. Grantee 0 is PUBLIC.
@@ -11,6 +12,7 @@
 //! 2. A row goes with its object, and moves where TRUNCATE gives a table another object id.
 //! 3. A role that owns an object, or that an acl names, is not dropped.
 //! 4. No role is a member of itself, through whatever others.
+//! 5. Default privileges count when an object is made, and go with their schema.
 //!
 //! Source: PostgreSQL 15 documentation, chapter 5.7 (Privileges) and chapter 22 (Database Roles).
 use super::roles::Role;
@@ -98,7 +100,7 @@ impl Not for Rights {
 }
 
 /// Kinds of what has privileges.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Securable {
     /// A table or a view.
     Table,
@@ -146,6 +148,16 @@ pub struct Access {
     pub acl: Option<Vec<Grant>>,
 }
 
+/// Of which new objects default privileges are: what a role makes, in a schema (0: in any), of a kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DefaultOf {
+    pub role: u32,
+    pub schema: u32,
+    pub kind: Securable,
+}
+
+pub(crate) type Defaults = BTreeMap<DefaultOf, Vec<Grant>>;
+
 /// A role that is a member of another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Member {
@@ -157,13 +169,13 @@ pub struct Member {
 }
 
 static DEFINITIONS: LazyLock<[Arc<Table>; 2]> = LazyLock::new(|| {
-    use DataType::{Bool, Int8, Text};
+    use DataType::{Bool, Int4, Int8, Text};
     let table = |oid, name: &str, columns: &[(&str, DataType)]| {
         let columns = columns.iter().map(|(name, of)| ColumnDef::new(name, *of)).collect();
         Arc::new(Table::new(oid, name.into(), columns, Vec::new()))
     };
     [
-        table(ACCESS, "access", &[("object", Int8), ("owner", Int8), ("acl", Text)]),
+        table(ACCESS, "access", &[("object", Int8), ("owner", Int8), ("acl", Text), ("kind", Int4)]),
         table(MEMBERS, "members", &[("role", Int8), ("member", Int8), ("grantor", Int8), ("admin", Bool)]),
     ]
 });
@@ -173,10 +185,14 @@ pub(crate) fn table(oid: ObjectId) -> &'static Arc<Table> {
     &DEFINITIONS[usize::from(oid == MEMBERS)]
 }
 
-pub(crate) fn row(object: ObjectId, access: &Access) -> Vec<Datum> {
+fn acl_text(acl: &[Grant]) -> Datum {
     let one = |g: &Grant| format!("{}={}+{}/{}", g.grantee, g.rights.0, g.options.0, g.grantor);
-    let text = |acl: &Vec<Grant>| Datum::text(acl.iter().map(one).collect::<Vec<_>>().join(","));
-    let acl = access.acl.as_ref().map_or(Datum::Null, text);
+    Datum::text(acl.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+/// (Without a kind it is as before there were any: `system::may_lack_columns`.)
+pub(crate) fn row(object: ObjectId, access: &Access) -> Vec<Datum> {
+    let acl = access.acl.as_deref().map_or(Datum::Null, acl_text);
     vec![Datum::Int8(object.0.into()), Datum::Int8(access.owner.into()), acl]
 }
 
@@ -189,7 +205,7 @@ pub(crate) fn read(row: &[Datum]) -> Result<(ObjectId, Access)> {
         Some(Grant { grantee: grantee.parse().ok()?, grantor: grantor.parse().ok()?, rights, options })
     }
     let read = || {
-        let [of, owner, acl] = row else { return None };
+        let [of, owner, acl, _] = row else { return None };
         let acl = match acl {
             Datum::Null => None,
             Datum::Text(text) if text.is_empty() => Some(vec![]),
@@ -199,6 +215,35 @@ pub(crate) fn read(row: &[Datum]) -> Result<(ObjectId, Access)> {
         Some((object(of)?, Access { owner: object(owner)?.0, acl }))
     };
     read().ok_or_else(|| bad("access"))
+}
+
+pub(crate) fn default_row(of: DefaultOf, acl: &[Grant]) -> Vec<Datum> {
+    let kind = match of.kind {
+        Securable::Table => 1,
+        Securable::Sequence => 2,
+        Securable::Schema => 3,
+        Securable::Database => unreachable!("databases are not made"),
+    };
+    vec![Datum::Int8(of.schema.into()), Datum::Int8(of.role.into()), acl_text(acl), Datum::Int4(kind)]
+}
+
+/// What a row says of default privileges; `None`: it is an object's.
+pub(crate) fn read_default(row: &[Datum]) -> Result<Option<(DefaultOf, Vec<Grant>)>> {
+    let kind = match row {
+        [_, _, _, Datum::Null] => return Ok(None),
+        [_, _, _, Datum::Int4(1)] => Securable::Table,
+        [_, _, _, Datum::Int4(2)] => Securable::Sequence,
+        [_, _, _, Datum::Int4(3)] => Securable::Schema,
+        _ => return Err(bad("access")),
+    };
+    let (schema, access) = read(row)?;
+    let acl = access.acl.ok_or_else(|| bad("access"))?;
+    Ok(Some((DefaultOf { role: access.owner, schema: schema.0, kind }, acl)))
+}
+
+/// What keeps programs away that know no default privileges.
+pub(crate) fn default_note_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("default privileges"), Datum::text("")]
 }
 
 pub(crate) fn member_row(member: &Member) -> Vec<Datum> {
@@ -225,6 +270,11 @@ pub fn default_acl(kind: Securable, owner: u32) -> Vec<Grant> {
     let grant = |grantee, rights| Grant { grantee, grantor: owner, rights, options: Rights::NONE };
     let all = [grant(PUBLIC, kind.of_public()), grant(owner, kind.rights())];
     all.into_iter().filter(|grant| !grant.rights.is_empty()).collect()
+}
+
+/// Whether two say the same, in whatever order.
+pub fn is_same_acl(one: &[Grant], other: &[Grant]) -> bool {
+    one.len() == other.len() && one.iter().all(|grant| other.contains(grant))
 }
 
 /// The same of an object: everybody may use the schema that a new database has.
@@ -257,6 +307,30 @@ impl Catalog {
     /// An object's privileges.
     pub fn acl(&self, object: ObjectId, kind: Securable) -> Vec<Grant> {
         self.stated_acl(object).map_or_else(|| default_acl_of(object, kind, self.owner(object)), <[Grant]>::to_vec)
+    }
+
+    /// What a role's new objects of a kind allow in a schema; `None`: what the kind allows by itself.
+    pub fn acl_of_new(&self, role: u32, schema: ObjectId, kind: Securable) -> Option<Vec<Grant>> {
+        let of = |schema| self.defaults.get(&DefaultOf { role, schema, kind });
+        let usual = default_acl(kind, role);
+        let mut acl = of(0).cloned().unwrap_or_else(|| usual.clone());
+        for grant in of(schema.0).into_iter().flatten() {
+            match acl.iter_mut().find(|known| (known.grantee, known.grantor) == (grant.grantee, grant.grantor)) {
+                Some(known) => {
+                    (known.rights, known.options) = (known.rights | grant.rights, known.options | grant.options);
+                }
+                None => acl.push(*grant),
+            }
+        }
+        (!is_same_acl(&acl, &usual)).then_some(acl)
+    }
+
+    pub fn defaults(&self) -> impl Iterator<Item = (&DefaultOf, &[Grant])> {
+        self.defaults.iter().map(|(of, acl)| (of, acl.as_slice()))
+    }
+
+    pub(crate) fn with_defaults(&self, defaults: Defaults) -> Catalog {
+        Catalog { defaults: Arc::new(defaults), version: next_version(), ..self.clone() }
     }
 
     /// Objects of which something is said.

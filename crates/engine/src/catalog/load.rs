@@ -120,9 +120,15 @@ fn assemble_access(catalog: Catalog, access: &Rows, members: &Rows) -> Result<Ca
     if access.is_empty() && members.is_empty() {
         return Ok(catalog);
     }
-    let access = access.iter().map(|row| access::read(row)).collect::<Result<_>>()?;
+    let (mut own, mut defaults) = (BTreeMap::new(), access::Defaults::new());
+    for row in access {
+        match access::read_default(row)? {
+            Some((of, acl)) => drop(defaults.insert(of, acl)),
+            None => own.extend([access::read(row)?]),
+        }
+    }
     let members = members.iter().map(|row| access::read_member(row)).collect::<Result<_>>()?;
-    Ok(catalog.with_access(access, members))
+    Ok(catalog.with_access(own, members).with_defaults(defaults))
 }
 
 fn refuse_lost_keys(catalog: &Catalog) -> Result<()> {

@@ -1,6 +1,9 @@
 //! Owners, privileges and memberships change, inside a transaction and under the lock of definitions.
 use super::system_table;
-use crate::catalog::access::{ACCESS, Access, FIRST_OWNER, MEMBERS, Member, member_row, note_row, row};
+use crate::catalog::access::{
+    ACCESS, Access, DefaultOf, Defaults, FIRST_OWNER, Grant, MEMBERS, Member, default_note_row, default_row,
+    member_row, note_row, row,
+};
 use crate::catalog::roles::Role;
 use crate::catalog::{Catalog, system};
 use crate::error::{EngineError, Result};
@@ -26,11 +29,41 @@ impl Txn {
 
     async fn put_access(&mut self, object: ObjectId, access: Option<&Access>) -> Result<()> {
         if self.catalog().accesses().any(|(known, _)| known == object) {
-            self.delete_definitions(ACCESS, 0, object).await?;
+            let key = Datum::Int8(object.0.into());
+            self.change_definitions(ACCESS, |row| row[0] == key && row[3].is_null(), |_| None).await?;
         }
         if let Some(access) = access {
             self.insert(system_table(ACCESS), &row(object, access)).await?;
             self.note_privileges().await?;
+        }
+        Ok(())
+    }
+
+    /// Says what new objects allow; `None`: what their kind allows by itself.
+    pub async fn set_default_acl(&mut self, of: DefaultOf, acl: Option<Vec<Grant>>) -> Result<()> {
+        self.lock_ddl().await?;
+        let mut defaults = Defaults::clone(&self.catalog().defaults);
+        if defaults.remove(&of).is_some() {
+            let old = default_row(of, &[]);
+            let is_it = |row: &[Datum]| row[..2] == old[..2] && row[3] == old[3];
+            self.change_definitions(ACCESS, is_it, |_| None).await?;
+        }
+        if let Some(acl) = acl {
+            self.insert(system_table(ACCESS), &default_row(of, &acl)).await?;
+            self.note_feature(&default_note_row()).await?;
+            defaults.insert(of, acl);
+        }
+        let catalog = self.catalog().with_defaults(defaults);
+        self.set_catalog(Arc::new(catalog));
+        Ok(())
+    }
+
+    /// Those in a schema that goes.
+    pub(super) async fn delete_defaults_in(&mut self, schema: ObjectId) -> Result<()> {
+        let doomed: Vec<DefaultOf> =
+            self.catalog().defaults().map(|(of, _)| *of).filter(|of| of.schema == schema.0).collect();
+        for of in doomed {
+            self.set_default_acl(of, None).await?;
         }
         Ok(())
     }

@@ -62,6 +62,7 @@ impl Txn {
             self.delete_definitions(COMMENTS, 0, space.0).await?;
         }
         self.delete_access(space.0).await?;
+        self.delete_defaults_in(space.0).await?;
         self.put_schema(space, None).await?;
         let catalog = self.catalog();
         let mut comments = crate::catalog::comments::Comments::clone(&catalog.comments);

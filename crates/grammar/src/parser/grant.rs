@@ -4,7 +4,9 @@ use super::Parser;
 use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use crate::statement::{At, Grant, GrantRole, Granted, Grantee, Ident, Privilege, Statement};
+use crate::statement::{
+    At, DefaultPrivileges, Grant, GrantRole, Granted, Grantee, Ident, ObjectKind, Privilege, Statement,
+};
 
 impl Parser<'_> {
     /// What follows GRANT or REVOKE.
@@ -101,6 +103,54 @@ impl Parser<'_> {
         let cascade = revoke && self.cascade();
         let option = option_for || with_option;
         Ok(Statement::Grant(Box::new(Grant { at, revoke, option, privileges, on, grantees, granted_by, cascade })))
+    }
+
+    /// What follows `ALTER DEFAULT PRIVILEGES`.
+    pub(super) fn default_privileges(&mut self, at: At) -> Result<Statement> {
+        let (mut roles, mut schemas) = (vec![], vec![]);
+        loop {
+            if self.eat_word(K::For) {
+                if !self.eat_word(K::User) {
+                    self.expect_word(K::Role)?;
+                }
+                roles = self.list(Self::role_name)?;
+            } else if self.eat_words(&[K::In, K::Schema]) {
+                schemas = self.list(Self::ident)?;
+            } else {
+                break;
+            }
+        }
+        let revoke = self.at_word(K::Revoke);
+        if !self.eat_word(K::Revoke) {
+            self.expect_word(K::Grant)?;
+        }
+        let option_for = revoke && self.eat_words(&[K::Grant, K::Option, K::For]);
+        let privileges = match self.eat_word(K::All) {
+            true => {
+                self.eat_word(K::Privileges);
+                vec![Privilege { at, name: None, columns: vec![] }]
+            }
+            false => self.list(Self::privilege)?,
+        };
+        self.expect_word(K::On)?;
+        let on = match self.token().keyword {
+            Some(K::Tables) => ObjectKind::Table,
+            Some(K::Sequences) => ObjectKind::Sequence,
+            Some(K::Schemas) => ObjectKind::Schema,
+            Some(word @ (K::Functions | K::Routines | K::Types)) => {
+                let what = format!("ALTER DEFAULT PRIVILEGES ON {}", word.text().to_ascii_uppercase());
+                return self.refuse_rest(at, &what, None);
+            }
+            _ => return Err(self.unexpected()),
+        };
+        self.advance();
+        self.expect_word(if revoke { K::From } else { K::To })?;
+        let grantees = self.list(Self::grantee)?;
+        let option = option_for || (!revoke && self.eat_words(&[K::With, K::Grant, K::Option]));
+        let cascade = revoke && self.cascade();
+        let (on, granted_by) = (Granted::New(on), None);
+        let grant = Grant { at, revoke, option, privileges, on, grantees, granted_by, cascade };
+        Ok(Statement::DefaultPrivileges(Box::new(DefaultPrivileges { at, roles, schemas, grant })))
     }
 
     fn grant_role(&mut self, at: At, (revoke, option_for): (bool, bool), roles: Vec<Privilege>) -> Result<Statement> {

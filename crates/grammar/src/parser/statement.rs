@@ -167,6 +167,10 @@ impl Parser<'_> {
                 self.advance();
                 self.alter_domain(at)
             }
+            (K::Default, Some(K::Privileges)) => {
+                self.next += 2;
+                self.default_privileges(at)
+            }
             (K::User, Some(K::Mapping)) => self.refuse_rest(at, "ALTER USER MAPPING", None),
             (K::Group, _) => {
                 self.advance();

@@ -1,6 +1,6 @@
 //! GRANT and REVOKE.
 
-use super::{At, Ident, Name};
+use super::{At, Ident, Name, ObjectKind};
 
 /// GRANT or REVOKE of privileges on objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +26,23 @@ pub struct Privilege {
     pub columns: Vec<Ident>,
 }
 
+/// ALTER DEFAULT PRIVILEGES.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultPrivileges {
+    pub at: At,
+    /// FOR ROLE; empty: the current one.
+    pub roles: Vec<Ident>,
+    /// Empty: all.
+    pub schemas: Vec<Ident>,
+    /// On [`Granted::New`].
+    pub grant: Grant,
+}
+
 /// What privileges are on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Granted {
+    /// What will be made: tables, sequences or schemas.
+    New(ObjectKind),
     Tables(Vec<Name>),
     Sequences(Vec<Name>),
     Schemas(Vec<Ident>),

@@ -7,6 +7,31 @@ use terrace_grammar::statement::{
 };
 
 #[test]
+fn a_schema_has_elements_and_takes_others_in() {
+    let text = "CREATE SCHEMA s AUTHORIZATION r CREATE TABLE t (a int) CREATE VIEW v AS SELECT 1 GRANT ALL ON t TO q";
+    let Statement::CreateSchema(create) = statement(text) else { panic!() };
+    assert_eq!((create.name.unwrap().name.as_str(), create.owner.unwrap().name.as_str()), ("s", "r"));
+    assert!(matches!(
+        create.elements.as_slice(),
+        [Statement::CreateTable(_), Statement::CreateView(_), Statement::Grant(_)]
+    ));
+    let Statement::CreateSchema(create) = statement("CREATE SCHEMA IF NOT EXISTS AUTHORIZATION r") else { panic!() };
+    assert!(create.name.is_none() && create.if_not_exists && create.elements.is_empty());
+    for (sql, kind) in [
+        ("ALTER TABLE IF EXISTS a.b SET SCHEMA s", ObjectKind::Table),
+        ("ALTER SEQUENCE IF EXISTS a.b SET SCHEMA s", ObjectKind::Sequence),
+        ("ALTER VIEW IF EXISTS a.b SET SCHEMA s", ObjectKind::View),
+        ("ALTER TYPE a.b SET SCHEMA s", ObjectKind::Type),
+        ("ALTER DOMAIN a.b SET SCHEMA s", ObjectKind::Domain),
+    ] {
+        let Statement::SetSchema(set) = statement(sql) else { panic!("{sql}") };
+        assert_eq!((set.kind, set.to.name.as_str(), set.name.shown().as_str()), (kind, "s", "a.b"), "{sql}");
+        assert_eq!(set.if_exists, sql.contains("IF EXISTS"), "{sql}");
+    }
+    assert!(matches!(statement("ALTER SCHEMA s RENAME TO t"), Statement::Rename(r) if r.kind == ObjectKind::Schema));
+}
+
+#[test]
 fn a_table_has_columns_and_constraints() {
     let sql = "CREATE TABLE IF NOT EXISTS s.t (
         a int GENERATED ALWAYS AS IDENTITY (START WITH -5 NO CYCLE) PRIMARY KEY,
@@ -194,6 +219,21 @@ fn privileges_and_roles_are_granted_and_revoked() {
     };
     assert!(revoke.revoke && revoke.option && revoke.cascade && revoke.privileges[0].name.is_none());
     assert!(matches!(revoke.on, Granted::AllIn { sequences: true, .. }));
+    for (sql, roles, schemas, revoke, option) in [
+        ("ALTER DEFAULT PRIVILEGES GRANT ALL PRIVILEGES ON TABLES TO PUBLIC WITH GRANT OPTION", 0, 0, false, true),
+        (
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA s, t FOR USER r REVOKE GRANT OPTION FOR ALL ON TABLES FROM q",
+            1,
+            2,
+            true,
+            true,
+        ),
+    ] {
+        let Statement::DefaultPrivileges(alter) = statement(sql) else { panic!("{sql}") };
+        assert_eq!((alter.roles.len(), alter.schemas.len()), (roles, schemas), "{sql}");
+        assert_eq!((alter.grant.revoke, alter.grant.option), (revoke, option), "{sql}");
+        assert!(matches!(alter.grant.on, Granted::New(ObjectKind::Table)), "{sql}");
+    }
     for (sql, revoke, option, group) in [
         ("GRANT a, b TO c WITH ADMIN OPTION", false, true, false),
         ("REVOKE ADMIN OPTION FOR a FROM c, d", true, true, false),

@@ -14,6 +14,7 @@ use crate::statement::target::Target;
 use crate::values::{PG_TYPE, PG_TYPMOD, assign_array, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::logical_expr::LogicalPlan;
+use terrace_engine::catalog::access::Securable;
 use terrace_engine::{ColumnDef, DataType, EngineError, Result, Table, TableSpec};
 use terrace_grammar::statement::{CreateTableAs, Ident};
 
@@ -41,7 +42,7 @@ impl Run<'_> {
         let spec = TableSpec { name: target.name, columns, indexes: vec![] };
         let make = async { self.cell.lock().await.open().create_table_in(spec, target.placing).await };
         let table = self.cancel.run(make).await?;
-        self.own(table.oid).await?;
+        self.own_in(table.oid, Some((table.space, Securable::Table))).await?;
         match plan {
             Some(plan) => done(format!("SELECT {}", Box::pin(self.fill(&table, &plan)).await?), notices),
             None => done("CREATE TABLE AS".into(), notices),

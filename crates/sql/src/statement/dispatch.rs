@@ -21,7 +21,7 @@ use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
-use terrace_engine::catalog::access::Rights;
+use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
@@ -63,6 +63,7 @@ impl Run<'_> {
             Task::Comment(comment) => Box::pin(self.comment(comment)).await?,
             Task::Grant(grant) => Box::pin(self.grant(grant)).await?,
             Task::GrantRole(grant) => Box::pin(self.grant_role(grant)).await?,
+            Task::DefaultPrivileges(alter) => Box::pin(self.alter_default_privileges(alter)).await?,
             Task::Truncate(truncate) => Box::pin(self.truncate(truncate)).await?,
             Task::Lock(lock) => Box::pin(self.lock_tables(lock)).await?,
             Task::Analyze(maintain) => {
@@ -121,7 +122,7 @@ impl Run<'_> {
             }
         };
         let table = self.cancel.run(run).await?;
-        self.own(table.oid).await?;
+        self.own_in(table.oid, Some((table.space, Securable::Table))).await?;
         self.add_foreign_keys(table, &NewKey::of_table(create)).await?;
         for index in &indexes {
             self.create_index(index).await?;

@@ -73,7 +73,7 @@ impl Run<'_> {
         Ok(notices)
     }
 
-    fn grantees(&self, grantees: &[Grantee], catalog: &Catalog) -> Result<Vec<u32>> {
+    pub(super) fn grantees(&self, grantees: &[Grantee], catalog: &Catalog) -> Result<Vec<u32>> {
         let of = |grantee: &Grantee| match grantee {
             Grantee::Public => Ok(PUBLIC),
             Grantee::Role(name) => role_named(&name.name, self.info, catalog).map(|role| role.oid),
@@ -93,6 +93,7 @@ impl Run<'_> {
             }
             Granted::Schemas(names) => names.iter().map(|name| named_schema(name, catalog)).collect(),
             Granted::Databases(names) => names.iter().map(named_database).collect(),
+            Granted::New(_) => Err(EngineError::internal("GRANT is on what is there")),
             Granted::AllIn { sequences, schemas } => {
                 let schemas = schemas.iter().map(|schema| Ok(named_schema(schema, catalog)?.object));
                 let schemas = schemas.collect::<Result<Vec<ObjectId>>>()?;
@@ -267,7 +268,7 @@ fn rights_of(privileges: &[Privilege], target: &Target, on: &Granted, notices: &
     Ok((rights & target.securable.rights(), false))
 }
 
-fn refuse_others(rights: Rights, allowed: Rights, kind: &str) -> Result<()> {
+pub(super) fn refuse_others(rights: Rights, allowed: Rights, kind: &str) -> Result<()> {
     match Rights::ALL.iter().find(|(one, ..)| rights.covers(*one) && !allowed.covers(*one)) {
         Some((_, _, name)) => Err(EngineError::new("0LP01", format!("invalid privilege type {name} for {kind}"))),
         None => Ok(()),
@@ -342,16 +343,16 @@ fn options_of(acl: &[Grant], role: u32) -> Rights {
 }
 
 #[derive(Clone, Copy)]
-struct Given {
-    grantee: u32,
-    grantor: u32,
-    rights: Rights,
+pub(super) struct Given {
+    pub(super) grantee: u32,
+    pub(super) grantor: u32,
+    pub(super) rights: Rights,
     /// The option to grant them, too; of REVOKE: only that.
-    option: bool,
+    pub(super) option: bool,
 }
 
 /// 0LP01 where the option would go back to who has it from the grantee.
-fn give(acl: &mut Vec<Grant>, owner: u32, given: Given) -> Result<()> {
+pub(super) fn give(acl: &mut Vec<Grant>, owner: u32, given: Given) -> Result<()> {
     if given.option && given.grantor != owner {
         let mut without = acl.clone();
         let all = without.iter().filter(|grant| grant.grantee == given.grantee).copied().collect::<Vec<Grant>>();
@@ -371,7 +372,7 @@ fn give(acl: &mut Vec<Grant>, owner: u32, given: Given) -> Result<()> {
 }
 
 /// Invariant 2. 2BP01
-fn revoke(acl: &mut Vec<Grant>, owner: u32, given: Given, cascade: bool) -> Result<()> {
+pub(super) fn revoke(acl: &mut Vec<Grant>, owner: u32, given: Given, cascade: bool) -> Result<()> {
     let is_it = |grant: &Grant| (grant.grantee, grant.grantor) == (given.grantee, given.grantor);
     let Some(at) = acl.iter().position(is_it) else { return Ok(()) };
     let before = acl[at].options;

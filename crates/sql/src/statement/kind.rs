@@ -8,10 +8,10 @@ use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
     AlterDomain, AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateDomain, CreateEnum,
-    CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, Delete, Discard, Drop,
-    Execute, Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind, OfSetting, Owner,
-    Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetSchema, SetTransaction, Statement, Transaction,
-    TransactionKind, Truncate, Update,
+    CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, DefaultPrivileges,
+    Delete, Discard, Drop, Execute, Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind,
+    OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetSchema, SetTransaction, Statement,
+    Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -93,6 +93,7 @@ pub(crate) enum Task<'s> {
     Comment(&'s Comment),
     Grant(&'s Grant),
     GrantRole(&'s GrantRole),
+    DefaultPrivileges(&'s DefaultPrivileges),
     Truncate(&'s Truncate),
     Lock(&'s LockTables),
     Analyze(&'s Maintain),
@@ -170,6 +171,7 @@ impl<'s> Kind<'s> {
             Statement::Comment(comment) => Kind::task("COMMENT", T::Comment(comment)),
             Statement::Grant(grant) => Kind::task(if grant.revoke { "REVOKE" } else { "GRANT" }, T::Grant(grant)),
             Statement::GrantRole(grant) => Kind::task(granted(grant.group, grant.revoke), T::GrantRole(grant)),
+            Statement::DefaultPrivileges(alter) => Kind::task("ALTER DEFAULT PRIVILEGES", T::DefaultPrivileges(alter)),
             Statement::Truncate(truncate) => Kind::task("TRUNCATE TABLE", T::Truncate(truncate)),
             Statement::Lock(lock) => Kind::session("LOCK TABLE", C::Lock(lock)),
             Statement::Vacuum(vacuum) => Kind::session("VACUUM", C::Vacuum(vacuum)),

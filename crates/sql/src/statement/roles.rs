@@ -8,7 +8,7 @@ use crate::parse::qualified::shown_relation;
 use crate::scram;
 use crate::statement::run::Run;
 use crate::statement::views::shown_view;
-use terrace_engine::catalog::access::THE_DATABASE;
+use terrace_engine::catalog::access::{Securable, THE_DATABASE};
 use terrace_engine::{Catalog, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{Name, Role as Written, RoleOption, RoleOptionKind as Kind};
 use terrace_storage::ObjectId;
@@ -172,6 +172,22 @@ fn dependents(catalog: &Catalog, role: u32) -> Vec<String> {
             lines.push(format!("owner of {named}"));
         } else if access.acl.iter().flatten().any(|grant| grant.grantee == role || grant.grantor == role) {
             lines.push(format!("privileges for {named}"));
+        }
+    }
+    for (of, acl) in catalog.defaults() {
+        let kind = match of.kind {
+            Securable::Sequence => "sequences",
+            Securable::Schema => "schemas",
+            Securable::Table | Securable::Database => "relations",
+        };
+        let maker = catalog.role_by_oid(of.role).map_or_else(String::new, |role| role.name);
+        let space = Space(ObjectId(of.schema));
+        let within = if of.schema == 0 { String::new() } else { format!(" in schema {}", catalog.space_name(space)) };
+        let what = format!("default privileges on new {kind} belonging to role {maker}{within}");
+        if of.role == role {
+            lines.push(format!("owner of {what}"));
+        } else if acl.iter().any(|grant| grant.grantee == role || grant.grantor == role) {
+            lines.push(format!("privileges for {what}"));
         }
     }
     lines

@@ -25,9 +25,9 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
-use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights};
+use terrace_engine::catalog::access::{Access, FIRST_OWNER, Rights, Securable};
 use terrace_engine::types::Style;
-use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, RelationName, Result, RowBuf, Table};
+use terrace_engine::{Catalog, DataType, Database, Datum, EngineError, RelationName, Result, RowBuf, Space, Table};
 use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
 
@@ -112,12 +112,18 @@ impl Run<'_> {
 
     /// What the current role makes is its own.
     pub(crate) async fn own(&self, object: ObjectId) -> Result<()> {
+        self.own_in(object, None).await
+    }
+
+    /// The same, with the default privileges of what is made in a schema.
+    pub(crate) async fn own_in(&self, object: ObjectId, made: Option<(Space, Securable)>) -> Result<()> {
         let catalog = self.begin_statement().await;
         let owner = self.info.actor(&catalog).oid();
-        if owner == FIRST_OWNER || self.info.system.is_none() {
+        let acl = made.and_then(|(space, kind)| catalog.acl_of_new(owner, space.0, kind));
+        if (owner == FIRST_OWNER && acl.is_none()) || self.info.system.is_none() {
             return Ok(());
         }
-        let set = async { self.cell.lock().await.open().set_access(object, Access { owner, acl: None }).await };
+        let set = async { self.cell.lock().await.open().set_access(object, Access { owner, acl }).await };
         self.cancel.run(set).await
     }
 

@@ -17,7 +17,7 @@ use crate::statement::run::Run;
 use crate::statement::views::{Dependent, dependent_views, shown_view};
 use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
-use terrace_engine::catalog::access::{Access, Rights};
+use terrace_engine::catalog::access::{Access, Rights, Securable};
 use terrace_engine::{Catalog, ColumnDef, EngineError, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{CreateSchema, Drop, Grant, Granted, Ident, Name, ObjectKind, SetSchema, Statement};
@@ -82,10 +82,11 @@ impl Run<'_> {
             return Ok(vec![notice("42P06", format!("schema \"{name}\" already exists, skipping"))]);
         }
         let name = new_name(name)?;
+        let acl = catalog.acl_of_new(owner.oid, ObjectId(0), Securable::Schema);
         let make = async {
             let mut slot = self.cell.lock().await;
             let space = slot.open().create_schema(name).await?;
-            slot.open().set_access(space.0, Access { owner: owner.oid, acl: None }).await
+            slot.open().set_access(space.0, Access { owner: owner.oid, acl }).await
         };
         self.cancel.run(make).await?;
         let _again = Again(self);

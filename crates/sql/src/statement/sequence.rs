@@ -26,7 +26,7 @@ use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
 use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
-use terrace_engine::catalog::access::Rights;
+use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, Isolation, Placing, RelationName, Result, Scan, Table, TableSpec,
     Txn, UpdateOutcome, Version,
@@ -288,10 +288,10 @@ impl Run<'_> {
         let create = async {
             let mut slot = self.cell.lock().await;
             let table = slot.open().create_table_in(new.spec(), new.target.placing).await?;
-            slot.open().insert(&table, &new.row()).await.map(|_| table.oid)
+            slot.open().insert(&table, &new.row()).await.map(|_| table)
         };
-        let oid = self.cancel.run(create).await?;
-        self.own(oid).await
+        let table = self.cancel.run(create).await?;
+        self.own_in(table.oid, Some((table.space, Securable::Sequence))).await
     }
 
     /// CREATE SEQUENCE.

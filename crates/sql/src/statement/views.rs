@@ -17,6 +17,7 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::target::schema_of_new;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Securable;
 use terrace_engine::types::Style;
 use terrace_engine::{Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, View, ViewUse};
 use terrace_grammar::statement::{At, CreateView, Name, Node, Query, Statement};
@@ -65,7 +66,7 @@ impl Run<'_> {
         if before.is_none()
             && let Some(view) = self.begin_statement().await.view(&named)
         {
-            self.own(view.oid).await?;
+            self.own_in(view.oid, Some((space, Securable::Table))).await?;
         }
         Ok(vec![])
     }

@@ -1,8 +1,9 @@
-use crate::catalog::access::{Access, FIRST_OWNER, Grant, Member, Rights, Securable};
+use crate::catalog::access::{Access, DefaultOf, FIRST_OWNER, Grant, Member, PUBLIC, PUBLIC_SCHEMA, Rights, Securable};
 use crate::catalog::roles::Role;
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, simulate, storage, table};
 use crate::txn::Isolation::ReadCommitted;
+use terrace_storage::ObjectId;
 
 /// Owners, privileges and memberships through a rollback, TRUNCATE, a restart, and the end of what they are of.
 #[test]
@@ -47,6 +48,37 @@ fn access_is_kept_and_goes_with_its_object() {
         txn.drop_role("staff").await.unwrap();
         txn.commit().await.unwrap();
         assert_eq!((db.catalog().accesses().count(), db.catalog().members().count()), (0, 0));
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn default_privileges_survive_a_restart_and_go_with_their_schema() {
+    simulate(53, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let schema = txn.create_schema("s").await.unwrap();
+        let kind = Securable::Table;
+        let of = |schema: ObjectId| DefaultOf { role: FIRST_OWNER, schema: schema.0, kind };
+        let read = vec![Grant { grantee: PUBLIC, grantor: FIRST_OWNER, rights: Rights::SELECT, options: Rights::NONE }];
+        txn.set_access(schema.0, Access { owner: FIRST_OWNER, acl: Some(read.clone()) }).await.unwrap();
+        txn.set_default_acl(of(schema.0), Some(read.clone())).await.unwrap();
+        txn.set_default_acl(of(ObjectId(0)), Some(vec![])).await.unwrap();
+        txn.commit().await.unwrap();
+        db.close().await.unwrap();
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        let new = |schema| db.catalog().acl_of_new(FIRST_OWNER, schema, kind);
+        assert_eq!((new(schema.0), new(PUBLIC_SCHEMA)), (Some(read.clone()), Some(vec![])));
+        // What is said of the schema itself is apart from what is said of its new tables.
+        assert_eq!(db.catalog().stated_acl(schema.0), Some(read.as_slice()));
+        let mut txn = db.begin(ReadCommitted);
+        txn.set_access(schema.0, Access { owner: FIRST_OWNER, acl: None }).await.unwrap();
+        assert_eq!(txn.catalog().defaults().count(), 2);
+        txn.set_default_acl(of(ObjectId(0)), None).await.unwrap();
+        txn.drop_schema(schema).await.unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(db.catalog().defaults().count(), 0);
         clean(&db).await;
     });
 }

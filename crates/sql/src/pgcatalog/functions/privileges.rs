@@ -44,7 +44,11 @@ fn item(catalog: &Catalog, grant: &Grant) -> String {
 
 /// What has been said of an object's privileges; `None`: nothing.
 pub(crate) fn shown_acl(catalog: &Catalog, object: ObjectId) -> Option<Vec<String>> {
-    Some(catalog.stated_acl(object)?.iter().map(|grant| item(catalog, grant)).collect())
+    Some(shown(catalog, catalog.stated_acl(object)?))
+}
+
+pub(crate) fn shown(catalog: &Catalog, acl: &[Grant]) -> Vec<String> {
+    acl.iter().map(|grant| item(catalog, grant)).collect()
 }
 
 /// The acl of the schema public, which is shown also where nothing has been said.

@@ -10,7 +10,7 @@ use crate::parse::stored::{Stored, key_name};
 use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
 use std::collections::BTreeSet;
-use terrace_engine::catalog::access::{Member, THE_DATABASE};
+use terrace_engine::catalog::access::{DefaultOf, Grant, Member, Securable, THE_DATABASE};
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
 use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
@@ -28,7 +28,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_conversion"
             | "pg_cursors"
             | "pg_db_role_setting"
-            | "pg_default_acl"
             | "pg_event_trigger"
             | "pg_foreign_data_wrapper"
             | "pg_foreign_server"
@@ -113,6 +112,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             datacl: acl_row(catalog, THE_DATABASE), datallowconn: true, datconnlimit: -1,
             dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
         }],
+        "pg_default_acl" => (1u32..).zip(catalog.defaults()).map(|(oid, of)| default_acl(catalog, oid, of)).collect(),
         "pg_depend" => depend::rows(catalog),
         "pg_description" => descriptions(catalog),
         "pg_extension" => vec![depend::extension()],
@@ -255,6 +255,19 @@ fn member_row(member: &Member) -> Row {
 /// The acl of an object, if something has been said of it.
 pub(super) fn acl_row(catalog: &Catalog, object: ObjectId) -> V {
     privileges::shown_acl(catalog, object).map_or(V::Null, V::Texts)
+}
+
+/// Of `pg_default_acl`.
+fn default_acl(catalog: &Catalog, oid: u32, (of, acl): (&DefaultOf, &[Grant])) -> Row {
+    let kind = match of.kind {
+        Securable::Sequence => "S",
+        Securable::Schema => "n",
+        Securable::Table | Securable::Database => "r",
+    };
+    row! {
+        oid: oid, defaclrole: of.role, defaclnamespace: of.schema, defaclobjtype: kind,
+        defaclacl: V::Texts(privileges::shown(catalog, acl)),
+    }
 }
 
 /// A schema. The rights to the schema public are shown as PostgreSQL shows those of a new database.

@@ -53,7 +53,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
                                    datcollversion:text datacl:_text"),
     ("pg_catalog", "pg_db_role_setting", "setdatabase:oid setrole:oid setconfig:_text"),
     ("pg_catalog", "pg_default_acl", "oid:oid defaclrole:oid defaclnamespace:oid defaclobjtype:char \
-                                      defaclacl:_aclitem"),
+                                      defaclacl:_text"),
     ("pg_catalog", "pg_depend", "classid:oid objid:oid objsubid:int4 refclassid:oid refobjid:oid refobjsubid:int4 \
                                  deptype:char"),
     ("pg_catalog", "pg_description", "objoid:oid classoid:oid objsubid:int4 description:text"),
