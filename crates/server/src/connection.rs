@@ -450,6 +450,13 @@ impl Connection {
 
     /// Runs a statement of the simple protocol.
     async fn run(&mut self, wire: &mut Wire, prepared: &Arc<Prepared>, values: Vec<Datum>) -> Result<(), Failure> {
+        // Cursors and portals are one to clients.
+        if let Some((name, count)) = prepared.moves()
+            && self.session.status() == TxnStatus::InTransaction
+            && Box::pin(self.pass_over(wire, name, count)).await?
+        {
+            return Ok(());
+        }
         let outcome = wire.watch(pin!(self.session.execute(prepared, values))).await??;
         if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
             wire.put(Answer::RowDescription(rows.description()));

@@ -178,6 +178,8 @@ fn integer(value: i64, data_type: DataType) -> Result<Datum> {
             Datum::Int4(narrow)
         }
         DataType::Float8 => Datum::Float8(value as f64),
+        // An oid that the statement casts from text.
+        text if text.is_text() => Datum::text(value.to_string()),
         _ => Datum::Int8(value),
     })
 }

@@ -79,11 +79,12 @@ impl Connection {
         let catalog = self.session.catalog().await;
         let stated = types.iter().map(|oid| stated_type(*oid, &catalog)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
-        let oid = |(i, inferred): (usize, &DataType)| match types.get(i) {
+        let inferred = prepared.parameter_oids();
+        let oid = |(i, inferred): (usize, u32)| match types.get(i) {
             Some(oid) if stated[i].is_some() => *oid,
-            _ => inferred.pg_oid(),
+            _ => inferred,
         };
-        let parameters = prepared.parameters.iter().enumerate().map(oid).collect();
+        let parameters = inferred.into_iter().enumerate().map(oid).collect();
         wire.notices(&prepared.notices);
         self.session.keep(name, Named { prepared, parameters })?;
         wire.put(Answer::ParseComplete(ParseComplete::new()));
@@ -165,25 +166,11 @@ impl Connection {
             return if wire.output.len() >= FLUSH_AT { wire.flush().await } else { Ok(()) };
         }
         if let State::Bound = portal.state {
-            let values = std::mem::take(&mut portal.values);
-            self.session.begin_pipeline();
-            let outcome = wire.watch(pin!(self.session.execute(&portal.statement.prepared, values))).await??;
-            if let Outcome::Rows { schema, .. } = &outcome
-                && portal.statement.prepared.columns.as_ref().is_some_and(|described| changed(described, schema))
-            {
-                // A definition has changed since the client was told the columns.
-                return Err(EngineError::new("0A000", "cached plan must not change result type").into());
+            self.begin(wire, &mut portal).await?;
+            if let State::Done { rows: false } = portal.state {
+                self.portals.insert(name, portal);
+                return Ok(());
             }
-            let formats = portal.formats.clone();
-            let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
-            let rows = self.answer(wire, outcome, &portal.statement.prepared, binary).await?;
-            portal.state = match rows {
-                Some(rows) => State::Running(Box::new(rows)),
-                None => {
-                    self.portals.insert(name, Portal { state: State::Done { rows: false }, ..portal });
-                    return Ok(());
-                }
-            };
         }
         match &mut portal.state {
             State::Running(rows) => {
@@ -203,6 +190,47 @@ impl Connection {
         }
         self.portals.insert(name, portal);
         Ok(())
+    }
+
+    /// Runs the statement of a portal that is only bound, up to its rows if it has any.
+    async fn begin(&mut self, wire: &mut Wire, portal: &mut Portal) -> Result<(), Failure> {
+        let values = std::mem::take(&mut portal.values);
+        self.session.begin_pipeline();
+        let outcome = wire.watch(pin!(self.session.execute(&portal.statement.prepared, values))).await??;
+        if let Outcome::Rows { schema, .. } = &outcome
+            && portal.statement.prepared.columns.as_ref().is_some_and(|described| changed(described, schema))
+        {
+            // A definition has changed since the client was told the columns.
+            return Err(EngineError::new("0A000", "cached plan must not change result type").into());
+        }
+        let formats = portal.formats.clone();
+        let binary = |i: usize| formats.get(i).copied().unwrap_or(false);
+        portal.state = match self.answer(wire, outcome, &portal.statement.prepared, binary).await? {
+            Some(rows) => State::Running(Box::new(rows)),
+            None => State::Done { rows: false },
+        };
+        Ok(())
+    }
+
+    /// MOVE over rows of a portal, at most so many. False: there is none of that name.
+    pub(crate) async fn pass_over(&mut self, wire: &mut Wire, name: &str, count: usize) -> Result<bool, Failure> {
+        let Some(mut portal) = self.portals.remove(name) else { return Ok(false) };
+        if let State::Bound = portal.state
+            && portal.statement.prepared.columns.is_some()
+        {
+            self.begin(wire, &mut portal).await?;
+        }
+        let mut passed = 0;
+        if let State::Running(rows) = &mut portal.state {
+            let sent = self.session.style().over(pin!(rows.pass(wire, count))).await?;
+            passed = sent.count;
+            if !sent.suspended {
+                portal.state = State::Done { rows: true };
+            }
+        }
+        self.portals.insert(name, portal);
+        wire.put(complete(format!("MOVE {passed}")));
+        Ok(true)
     }
 
     pub(crate) fn close(&mut self, wire: &mut Wire, target: Target) -> Result<(), Failure> {

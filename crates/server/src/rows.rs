@@ -57,6 +57,24 @@ impl Rows {
         row_description(&self.schema, |i| self.binary[i])
     }
 
+    /// Passes over rows, at most so many.
+    pub(crate) async fn pass(&mut self, wire: &mut Wire, limit: usize) -> Result<Sent, Failure> {
+        let mut count = 0;
+        while count < limit {
+            let (batch, from) = match self.begun.take() {
+                Some(begun) => begun,
+                None => match wire.watch(self.stream.next()).await?.transpose()? {
+                    Some(batch) => (batch, 0),
+                    None => return Ok(Sent { count: count as u64, suspended: false }),
+                },
+            };
+            let passed = (batch.num_rows() - from).min(limit - count);
+            count += passed;
+            self.begun = (from + passed < batch.num_rows()).then_some((batch, from + passed));
+        }
+        Ok(Sent { count: count as u64, suspended: true })
+    }
+
     /// Sends up to `limit` rows; waits for the client where it is slower than the query.
     pub(crate) async fn send(&mut self, wire: &mut Wire, limit: usize) -> Result<Sent, Failure> {
         let (mut count, mut flushes) = (0, 0usize);

@@ -7,6 +7,7 @@
 //!
 //! 1. A plan holds no transaction: scans find it in the task's [`crate::transaction::StatementContext`].
 //! 2. What would give another answer than PostgreSQL's is refused while the query is planned, not while it runs.
+pub(crate) mod apply;
 pub(crate) mod bind;
 pub(crate) mod choosers;
 pub(crate) mod comparable;

@@ -11,13 +11,13 @@ use crate::error::tunnel;
 use crate::functions::builtin::shown;
 use crate::functions::chars;
 use crate::functions::convert::{convert, convert_scalar, is_open};
-use crate::values::{arrow_type, engine_type, field_type, is_zoned};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::{interleave, take};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -69,6 +69,10 @@ pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         None => return Err(tunnel(EngineError::unsupported(format!("arrays of {common} are not supported")))),
     };
     let made = |item: Expr| match (&item, item.get_type(schema)?) {
+        (Expr::Placeholder(Placeholder { id, field: None }), _) => {
+            let field = Some(Arc::new(field_of("", if to.is_text() { DataType::Text } else { to }, true)));
+            Ok(Expr::Placeholder(Placeholder { id: id.clone(), field }))
+        }
         (_, given) if given == arrow_type(to) => Ok(item),
         (Expr::Literal(scalar, _), _) => Ok(Expr::Literal(convert_scalar(scalar, to)?, None)),
         _ => Ok(convert(item, to)),

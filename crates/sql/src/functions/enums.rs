@@ -5,8 +5,9 @@
 use crate::error::tunnel;
 use crate::values::{ColumnBuilder, array_datum, arrow_type, enum_of, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -54,7 +55,15 @@ pub(crate) fn call(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Opt
             return Ok(Some(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(range)), args))));
         }
     };
-    Ok(Some(Expr::Literal(value, None)))
+    let value = Expr::Literal(value, None);
+    match args.into_iter().find(|arg| arg.exists(|part| Ok(matches!(part, Expr::Placeholder(_)))).unwrap_or(false)) {
+        None => Ok(Some(value)),
+        // The statement has the parameter, though its value does not matter.
+        Some(arg) => {
+            let when_then_expr = vec![(Box::new(arg.is_null()), Box::new(value.clone()))];
+            Ok(Some(Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(Box::new(value)) })))
+        }
+    }
 }
 
 fn list_of(of: EnumType) -> DataType {

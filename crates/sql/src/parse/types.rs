@@ -4,7 +4,7 @@ use crate::error::unsupported;
 use std::sync::Arc;
 use terrace_engine::Domain;
 use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Result};
-use terrace_grammar::statement::{Body, ExprKind, Literal, Query, Statement, TypeName};
+use terrace_grammar::statement::{Body, ExprKind, Literal, Name, Query, Statement, TypeName};
 
 /// The type that a name stands for, as far as there is one; a type of the system comes before one of the user's.
 pub(crate) fn data_type(name: &TypeName, catalog: &Catalog) -> Result<DataType> {
@@ -108,6 +108,7 @@ pub(crate) fn known(name: &TypeName) -> Result<DataType> {
         (Some("varchar"), []) => DataType::Varchar(0),
         (Some("varchar"), [length]) => of_length("varchar", *length)?,
         (Some("bpchar"), [length]) => of_length("char", *length)?,
+        (_, []) if let Some(item) = item_name(name).and_then(|item| known(&item).ok()?.array()) => item,
         // As long as the value, and compared without its blanks: there is no such type here. char(1) would cut values.
         (Some("bpchar"), []) => {
             return Err(unsupported("bpchar without a length").with_hint("Use char(n), or text."));
@@ -115,7 +116,15 @@ pub(crate) fn known(name: &TypeName) -> Result<DataType> {
         _ => return Err(no_type(name)),
     };
     // How many dimensions are written, and how many items, means nothing.
-    Ok(if name.dimensions.is_empty() { of } else { of.array().expect("a name without brackets is no array's") })
+    Ok(if name.dimensions.is_empty() { of } else { of.array().unwrap_or(of) })
+}
+
+/// The items of what the catalogue calls a type of arrays: `int4` of `_int4`.
+pub(crate) fn item_name(name: &TypeName) -> Option<TypeName> {
+    let item = own_name(name)?.strip_prefix('_')?.to_owned();
+    let mut parts = name.name.parts().to_vec();
+    parts.last_mut()?.name = item;
+    Some(TypeName { name: Name::new(parts), dimensions: vec![], ..name.clone() })
 }
 
 /// The name of a type that a text is, and nothing else.

@@ -172,6 +172,9 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
         fields.iter().zip(open).filter(|(_, open)| !**open).map(|(f, _)| f.data_type()).collect();
     let Some(first) = typed.first() else { return Ok(Some(ArrowType::Utf8)) };
     let Some(kind) = category(first) else { return Ok(None) };
+    if let Some(list) = list_of_numbers(&typed) {
+        return Ok(Some(list));
+    }
     for other in &typed {
         if category(other).is_none() {
             return Ok(None);
@@ -200,6 +203,14 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
         Category::Text => ArrowType::Utf8,
         Category::Alone => (*first).clone(),
     }))
+}
+
+/// The arrays that arrays of several types of numbers become.
+fn list_of_numbers(typed: &[&ArrowType]) -> Option<ArrowType> {
+    let item = |of: &&ArrowType| engine_type(of)?.item().map(arrow_type).filter(is_number);
+    let items = typed.iter().map(item).collect::<Option<Vec<ArrowType>>>()?;
+    let widest = number(&items.iter().collect::<Vec<_>>(), false);
+    engine_type(&widest)?.array().map(arrow_type)
 }
 
 /// The widest of numbers; of numerics one that has room for all digits, as far as there are as many.

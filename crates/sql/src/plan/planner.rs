@@ -6,12 +6,13 @@ use crate::panics::caught_now;
 use crate::parse::sequence_calls::Call;
 use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
+use crate::plan::apply::Planning;
 use crate::plan::bind::over::{Over, bind_over};
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::guarded::Guards;
 use crate::plan::pieces::Pieces;
-use crate::plan::rules;
+use crate::plan::rules::{self, Applied};
 use crate::plan::semantics::PostgresSemantics;
 use crate::plan::waiting_last::WaitingLast;
 use crate::plan::yielding::YieldingJoins;
@@ -50,6 +51,8 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_default_features()
         .with_analyzer_rule(Arc::new(PostgresSemantics))
         .with_analyzer_rule(Arc::new(Comparable))
+        .with_analyzer_rule(Arc::new(Applied))
+        .with_query_planner(Arc::new(Planning))
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical())
         .with_physical_optimizer_rule(Arc::new(WaitingLast))

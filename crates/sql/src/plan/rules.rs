@@ -4,6 +4,7 @@
 //! 2. A rule mends what is wrong at its root: it replaces DataFusion's rule or keeps a plan from it; no example is
 //!    special.
 //! 3. What is wrong in DataFusion is told beside the rule, in a paragraph that begins with `Upstream:`.
+mod applied;
 mod asking;
 mod chunks;
 mod common_expressions;
@@ -20,15 +21,17 @@ mod properties;
 mod set_operations;
 mod shapes;
 
+pub(crate) use applied::Applied;
 pub(crate) use chunks::{cut, is_deep};
 pub(crate) use common_types::{settle, settle_branches, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
 pub(crate) use marks::{named, optional};
 pub(crate) use set_operations::is_of_sets;
 
+use crate::error::{tunnel, unsupported};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -82,9 +85,18 @@ pub(crate) struct Semantics {
 
 impl Semantics {
     pub(crate) fn rewrite(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        let plan = self.memberships.rewrite(plan)?.transform_data(set_operations::rewrite)?;
-        shapes::check(&plan.data)?;
-        Ok(plan)
+        refuse_volatile(&plan)?;
+        self.memberships.rewrite(plan)?.transform_data(set_operations::rewrite)
+    }
+}
+
+/// Upstream: a volatile function in ON of an outer join is computed once for each row of one side.
+fn refuse_volatile(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Join(join) if join.join_type.is_outer() && join.filter.as_ref().is_some_and(Expr::is_volatile) => {
+            Err(tunnel(unsupported("a volatile function in the condition of an outer join")))
+        }
+        _ => Ok(()),
     }
 }
 

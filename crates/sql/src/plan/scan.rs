@@ -7,6 +7,7 @@
 //!    has the table's columns and reads not the table but the rows that the statement is given: RETURNING, CHECK,
 //!    EXCLUDED.
 use crate::error::tunnel;
+use crate::plan::apply::{settled, takes_values};
 use crate::plan::key_ranges::{choose, usable};
 use crate::transaction::StatementContext;
 use crate::values::{ColumnBuilder, live_columns, table_schema};
@@ -16,7 +17,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaR
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, Statistics, internal_err};
+use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result, Statistics, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -117,6 +118,13 @@ pub(crate) fn reads(scan: &datafusion::logical_expr::TableScan, table: &Table) -
     scan.is_some_and(|scan| scan.table.oid == table.oid && scan.role != Role::Given)
 }
 
+/// Whether a condition can narrow what the node reads.
+pub(crate) fn narrows(scan: &datafusion::logical_expr::TableScan, condition: &Expr) -> bool {
+    let Ok(provider) = source_as_provider(&scan.source) else { return false };
+    let scan = (provider.as_ref() as &dyn Any).downcast_ref::<TableScan>();
+    scan.is_some_and(|scan| usable(&scan.table, condition))
+}
+
 #[async_trait]
 impl TableProvider for TableScan {
     fn schema(&self) -> SchemaRef {
@@ -149,11 +157,47 @@ impl TableProvider for TableScan {
             }
             None => (self.schema.clone(), self.outputs.clone()),
         };
-        let ranges = if self.role == Role::Given { None } else { choose(&self.table, filters) };
-        let scans = ranges.map_or(vec![Scan::Full], |ranges| ranges.into_iter().map(Scan::Index).collect());
+        let late = Late::of(&self.table, filters)?.filter(|_| self.role != Role::Given);
+        let filters_now = if late.is_some() || self.role == Role::Given { &[] } else { filters };
+        let scans = scans_of(&self.table, filters_now);
         // A limit over a range that may contain too much would lose rows (invariant 2).
         let limit = limit.filter(|_| filters.is_empty());
-        Ok(Arc::new(ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role)))
+        Ok(Arc::new(ScanExec { late, ..ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role) }))
+    }
+}
+
+/// How the table is read under these conditions.
+fn scans_of(table: &Table, filters: &[Expr]) -> Vec<Scan> {
+    let ranges = choose(table, filters);
+    ranges.map_or(vec![Scan::Full], |ranges| ranges.into_iter().map(Scan::Index).collect())
+}
+
+/// What a scan learns when it begins: conditions whose values are put in before each run.
+#[derive(Debug)]
+struct Late {
+    filters: Vec<Expr>,
+    /// Over which they are.
+    schema: DFSchemaRef,
+    /// The index, and the conditions, as they are shown.
+    shown: Option<(String, String)>,
+}
+
+impl Late {
+    fn of(table: &Table, filters: &[Expr]) -> Result<Option<Late>> {
+        if !filters.iter().any(takes_values) {
+            return Ok(None);
+        }
+        let schema = Arc::new(DFSchema::try_from(table_schema(table).as_ref().clone())?);
+        let some = filters.iter().map(|filter| settled(filter, &schema, true)).collect::<Result<Vec<Expr>>>()?;
+        let index = choose(table, &some).and_then(|ranges| Some(ranges.first()?.index.name.clone()));
+        let conditions: Vec<String> = filters.iter().map(|filter| filter.to_string()).collect();
+        let conditions = conditions.join(" AND ").replace("()", "").replace('\0', "");
+        Ok(Some(Late { filters: filters.to_vec(), schema, shown: index.map(|index| (index, conditions)) }))
+    }
+
+    fn scans(&self, table: &Table) -> Result<Vec<Scan>> {
+        let settle = |filter| settled(filter, &self.schema, false);
+        Ok(scans_of(table, &self.filters.iter().map(settle).collect::<Result<Vec<Expr>>>()?))
     }
 }
 
@@ -162,6 +206,8 @@ pub(crate) struct ScanExec {
     table: Arc<Table>,
     /// One after the other: the whole table, or ranges of one index in key order.
     scans: Vec<Scan>,
+    /// They are chosen when it begins.
+    late: Option<Late>,
     outputs: Vec<Output>,
     limit: Option<usize>,
     role: Role,
@@ -187,6 +233,9 @@ impl ScanExec {
 
     /// The index it reads, whether backward, and the ranges as a condition (empty: all of it).
     pub(crate) fn index(&self) -> Option<(&str, bool, String)> {
+        if let Some(Late { shown: Some((index, conditions)), .. }) = &self.late {
+            return Some((index, false, conditions.clone()));
+        }
         let ranges = self.ranges();
         let first = ranges.first()?;
         let backward = first.direction == ScanDirection::Backward;
@@ -222,6 +271,7 @@ impl ScanExec {
         ScanExec {
             table,
             scans,
+            late: None,
             outputs,
             limit,
             role,
@@ -370,12 +420,16 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         assert_eq!(partition, 0, "a scan has one partition");
         let context = StatementContext::of(&task)?;
+        let scans = match &self.late {
+            Some(late) => late.scans(&self.table)?,
+            None => self.scans.clone(),
+        };
         let source = match (&context.target, self.role) {
             (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
             (_, Role::Given) => Source::Given(0),
-            _ => match context.try_scanners(&self.table, &self.scans) {
+            _ => match context.try_scanners(&self.table, &scans) {
                 Some(scanners) => Source::Scanners(scanners),
-                None => Source::Unopened(self.scans.clone()),
+                None => Source::Unopened(scans),
             },
         };
         let reading = Reading {

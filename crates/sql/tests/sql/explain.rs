@@ -125,3 +125,21 @@ async fn json_is_one_document() {
     c.fails("EXPLAIN ANALYZE CREATE TABLE u (id int)", "0A000").await;
     c.fails("EXPLAIN ANALYZE SELECT * FROM nothing", "42P01").await;
 }
+
+#[tokio::test]
+async fn subqueries_that_are_no_joins_are_applied() {
+    let mut c = client().await;
+    let of = "(SELECT y.note FROM t y WHERE y.a = x.b ORDER BY y.b LIMIT 1 OFFSET 1)";
+    let lines = plan(&mut c, &format!("EXPLAIN SELECT {of} FROM t x")).await;
+    has(&lines, "Apply");
+    has(&lines, "SubPlan: value for each (x.b)");
+    has(&lines, "Index Scan using t_pkey on t");
+    has(&lines, "Index Cond: (a = x.b)");
+    has(&lines, "->  Limit");
+    c.rows(&format!("SELECT count({of}), count(*) FROM t x"), &["1000|1000"]).await;
+    let lines = plan(&mut c, &format!("EXPLAIN ANALYZE SELECT {of} FROM t x")).await;
+    has(&lines, "Apply  (actual ");
+    // What becomes a join stays one.
+    let lines = plan(&mut c, "EXPLAIN SELECT (SELECT count(*) FROM t y WHERE y.a = x.b) FROM t x").await;
+    assert!(lines.iter().all(|line| !line.contains("Apply")), "{lines:#?}");
+}

@@ -278,3 +278,8 @@ pub(crate) fn written(text: &ScalarValue, of: DataType) -> Result<Expr> {
 pub(crate) fn no_array() -> EngineError {
     EngineError::new("42809", "op ANY/ALL (array) requires array on right side")
 }
+
+/// 42809
+pub(crate) fn no_boolean() -> EngineError {
+    EngineError::new("42809", "op ANY/ALL (array) requires operator to yield boolean")
+}

@@ -3,6 +3,7 @@
 //! 1. An operator is the function that PostgreSQL's operator stands for. A quoted literal beside an array is an array
 //!    of its type.
 //! 2. Beyond an array's one dimension there are no items: `a[1][1]` is NULL, and a slice is empty.
+use super::query::parameter_number;
 use super::scope::{Clause, Scope};
 use super::types::no_operator;
 use super::{Binder, Placed, Result, fail, system, unsupported, wrong};
@@ -173,6 +174,9 @@ impl Binder<'_> {
 
     /// A number in brackets.
     pub(super) fn subscript_number(&self, at: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        if let ExprKind::Parameter(number) = at.kind {
+            self.settle_parameter(parameter_number(number)?, DataType::Int4);
+        }
         let bound = self.expr(at, scope)?;
         let of = bound.get_type(&scope.schema)?;
         let fits = engine_type(&of).is_some_and(|of| castable(of, DataType::Int4) == Castable::ByAssignment);

@@ -329,9 +329,6 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
         let value = self.expr(call, &scope)?;
-        if value.contains_outer() {
-            return unsupported("a function beside what it is made of");
-        }
         let value = match system::class_of(call) {
             Some(class) => self.name_of_class(class, value, &scope)?,
             None => value,

@@ -4,20 +4,26 @@
 //! aggregate. So EXISTS counts there, and IN is made of EXISTS.
 //!
 //! 1. A query that takes something of the queries around it is counted only where a join keeps its rows: it reads,
-//!    joins, filters and sorts. Others are refused (0A000).
+//!    joins, filters and sorts. Of others it is asked for each row of the query around whether there is a row
+//!    ([`crate::plan::apply`]).
 //! 2. `x IN (S)` is true where a row of S equals x. Else it is NULL where x is NULL and S has rows, or where S has a
 //!    NULL; else it is false.
+use super::rows::Value;
 use super::scope::{Clause, Scope};
-use super::{Binder, Result, unsupported};
+use super::unnest::spread;
+use super::{Binder, Result, unsupported, wrong};
+use crate::functions::arrays::quantified::no_boolean;
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ScalarValue, Spans};
+use datafusion::common::{Column, DFSchema, ScalarValue, Spans};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::{
     Case, Distinct, Expr, ExprSchemable, JoinType, Limit, LogicalPlan, LogicalPlanBuilder, Sort, Subquery, lit,
 };
+use std::cmp::Ordering;
 use std::sync::Arc;
-use terrace_grammar::statement::Query;
+use terrace_grammar::statement::{At, Query};
 
 impl Binder<'_> {
     pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
@@ -52,6 +58,74 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// Whether a row is among those of the query: a value, NULL where that is not known.
+    pub(super) fn row_membership(
+        &self,
+        row: Value,
+        subquery: Subquery,
+        (negated, at): (bool, At),
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let Value::Row(fields, of) = row else { unreachable!("a row was written") };
+        let rows = Arc::unwrap_or_clone(subquery.subquery);
+        let columns = rows.schema().columns();
+        match fields.len().cmp(&columns.len()) {
+            Ordering::Less => return wrong(at, "42601", "subquery has too many columns"),
+            Ordering::Greater => return wrong(at, "42601", "subquery has too few columns"),
+            Ordering::Equal => {}
+        }
+        let seen = fields.into_iter().map(|field| match field {
+            Value::One(value) => from_within(value, &scope.schema).map(Value::One),
+            Value::Row(..) => unsupported("a row within a row before IN (SELECT ...)"),
+        });
+        let left = Value::Row(seen.collect::<Result<_>>()?, of);
+        let right = Value::Row(columns.into_iter().map(|column| Value::One(Expr::Column(column))).collect(), of);
+        let equal = self.rows("=", left, right, rows.schema())?;
+        let that = |condition: Expr| -> Result<Expr> {
+            let plan = LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build()?;
+            let outer_ref_columns = plan.all_out_ref_exprs();
+            if is_value(scope.clause.get()) || outer_ref_columns.is_empty() {
+                return counted(plan);
+            }
+            let subquery = Arc::new(plan);
+            let subquery = Subquery { subquery, outer_ref_columns, spans: Spans::new() };
+            Ok(Expr::Exists(Exists { subquery, negated: false }))
+        };
+        let of = |value| Box::new(Expr::Literal(ScalarValue::Boolean(value), None));
+        let (found, unknown) = (that(equal.clone())?, that(equal.is_null())?);
+        let when_then_expr = vec![(Box::new(found), of(Some(true))), (Box::new(unknown), of(None))];
+        let member = Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(of(Some(false))) });
+        Ok(if negated { Expr::Not(Box::new(member)) } else { member })
+    }
+}
+
+impl Binder<'_> {
+    /// `value symbol ANY (array)`, or ALL, of any operator that answers a boolean: by the array's items as rows.
+    pub(super) fn by_items(
+        &self,
+        (symbol, all): (&str, bool),
+        value: Expr,
+        array: Expr,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let name = self.column_name("item");
+        let list = from_within(array.clone(), &scope.schema)?.alias(&name);
+        let item = Column::new_unqualified(name);
+        let items = spread(LogicalPlanBuilder::empty(true).project(vec![list])?, vec![item.clone()])?;
+        let test = self.compared(symbol, from_within(value, &scope.schema)?, Expr::Column(item), items.schema())?;
+        if test.get_type(items.schema())? != ArrowType::Boolean {
+            return Err(no_boolean().into());
+        }
+        let that = |condition: Expr| counted(LogicalPlanBuilder::from(items.clone()).filter(condition)?.build()?);
+        let of = |value| Box::new(Expr::Literal(ScalarValue::Boolean(value), None));
+        let decided = that(if all { Expr::IsFalse(Box::new(test.clone())) } else { test.clone() })?;
+        let unknown = array.is_null().or(that(test.is_null())?);
+        let when_then_expr = vec![(Box::new(decided), of(Some(!all))), (Box::new(unknown), of(None))];
+        Ok(Expr::Case(Case { expr: None, when_then_expr, else_expr: Some(of(Some(all))) }))
+    }
+}
+
 /// Whether a query has rows.
 pub(super) fn counted(rows: LogicalPlan) -> Result<Expr> {
     let rows = with_rows_as(rows);
@@ -60,7 +134,9 @@ pub(super) fn counted(rows: LogicalPlan) -> Result<Expr> {
     }
     let takes = !rows.all_out_ref_exprs().is_empty();
     if takes && !is_counted_by_join(&rows) {
-        return unsupported("EXISTS or IN of such a query, outside of WHERE");
+        let (subquery, outer_ref_columns) = (Arc::new(rows.clone()), rows.all_out_ref_exprs());
+        let subquery = Subquery { subquery, outer_ref_columns, spans: Spans::new() };
+        return Ok(Expr::Exists(Exists { subquery, negated: false }));
     }
     let rows = LogicalPlanBuilder::from(rows);
     let rows = if takes { rows } else { rows.limit(0, Some(1))? };

@@ -11,6 +11,7 @@ use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
 use crate::functions::convert::is_open;
+use crate::parse::constants::constant;
 use crate::parse::stored;
 use crate::plan::planner::Planner;
 use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
@@ -274,6 +275,9 @@ impl Binder<'_> {
         let bound = self.expr(value, scope)?;
         let of = if is_open(&bound) { ArrowType::Null } else { bound.get_type(&scope.schema)? };
         check_assignable(&of, column, false).at(value.at)?;
+        if let Some(read) = constant(value, column).filter(|_| scope.clause.get() == Clause::Update) {
+            read.at_value(value.at)?; // Where no row is changed, too.
+        }
         Ok(bound)
     }
 }

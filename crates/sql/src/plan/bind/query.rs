@@ -291,9 +291,6 @@ impl Binder<'_> {
         }
         self.one_type_each(&mut bound, &scope)?;
         assert!(bound.iter().all(|row| row.len() == width), "invariant 4: columns of one type each");
-        if bound.iter().flatten().any(Expr::contains_outer) {
-            return unsupported("a column of an outer query in VALUES");
-        }
         let plan = LogicalPlanBuilder::values(bound)?.build()?;
         let titles: Vec<String> = (1..=width).map(|number| format!("column{number}")).collect();
         Ok(Bound::new(plan, titles))

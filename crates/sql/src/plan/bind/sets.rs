@@ -1,13 +1,14 @@
 //! Functions in FROM whose rows are the items of lists: `unnest`, `generate_subscripts`, and those of JSON.
 //!
 //! 1. Beside what it takes, such a function is not a join: each row of the left side is repeated for each row of the
-//!    function, and of a LEFT join at least once.
+//!    function, and of a LEFT join at least once. With a condition, or with numbers of rows that may be missing, it is
+//!    a join like that with LATERAL.
 //! 2. Several lists go row by row beside each other; where one has ended before another, it is NULL.
 use super::from::{Relation, Source, columns, renamed};
 use super::query::Around;
 use super::scope::{Clause, Scope};
 use super::unnest::spread;
-use super::{Binder, Result, bounds, unsupported};
+use super::{Binder, Result, bounds};
 use crate::functions::arrays::ordinals;
 use crate::functions::chars::labelled;
 use crate::functions::json::spread as spreads;
@@ -49,9 +50,19 @@ impl Binder<'_> {
                 }
                 lists
             }
-            "generate_series" if call.args.len() == 3 => {
+            "generate_series" if matches!(call.args.len(), 2 | 3) => {
                 let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
-                match self.time_series(args, scope)? {
+                // One of constants is a table.
+                let depends = args.iter().any(|arg| arg.any_column_refs() || arg.contains_outer());
+                let list = match args.len() {
+                    3 => self.time_series(args.clone(), scope)?,
+                    _ => None,
+                };
+                let list = match list {
+                    None if depends => self.whole_series(args, scope)?,
+                    list => list,
+                };
+                match list {
                     Some(list) => vec![("", pad(list))],
                     None => return Ok(None),
                 }
@@ -76,9 +87,6 @@ impl Binder<'_> {
         at: At,
     ) -> Result<Option<Source>> {
         let Some(lists) = self.lists(call, at, scope, false)? else { return Ok(None) };
-        if lists.iter().any(|(_, list)| list.contains_outer()) {
-            return unsupported("a function of what stands before it in FROM");
-        }
         let mut made = self.lists_over(Source::nothing()?, lists, call, standing, false)?;
         // Whether there is a row is not known.
         made.empty = false;
@@ -105,19 +113,20 @@ impl Binder<'_> {
         let scope = Scope::new(left, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
         let padded = kind == JoinKind::Left;
-        let Some(lists) = self.lists(call, *at, &scope, padded)?.filter(|_| columns.is_empty()) else {
-            return Ok(None);
-        };
-        if !lists.iter().any(|(_, list)| list.any_column_refs()) {
-            return Ok(None);
-        }
+        // Of nothing there is no number, and a condition chooses among rows: then the rows are joined.
         let always = match on {
             JoinOn::Nothing => true,
             JoinOn::On(condition) => matches!(condition.kind, ExprKind::Literal(Literal::Bool(true))),
             _ => false,
         };
-        if !always || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
-            return unsupported("a function of what stands before it in FROM, joined on a condition");
+        if !always || (padded && *ordinality) || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
+            return Ok(None);
+        }
+        let Some(lists) = self.lists(call, *at, &scope, padded)?.filter(|_| columns.is_empty()) else {
+            return Ok(None);
+        };
+        if !lists.iter().any(|(_, list)| list.any_column_refs()) {
+            return Ok(None);
         }
         bounds::joins(left.relations.len() + 1)?;
         let standing = Standing { alias: alias.as_ref(), numbered: *ordinality };

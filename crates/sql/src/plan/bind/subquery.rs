@@ -123,10 +123,7 @@ impl Binder<'_> {
             return Ok(known);
         }
         let subquery = self.one_column(query, at, scope, "subquery must return only one column")?;
-        match self.of_one_row(query, &subquery, scope)? {
-            Some(value) => Ok(value),
-            None => one_value(subquery),
-        }
+        one_value(subquery)
     }
 
     pub(super) fn in_query(
@@ -137,7 +134,9 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         if matches!(arg.kind, ExprKind::Row { .. }) {
-            return unsupported("a row before IN (SELECT ...)");
+            let subquery = self.subquery(query, scope)?;
+            let row = self.row(arg, scope)?;
+            return self.row_membership(row, subquery, (negated, at), scope);
         }
         let subquery = self.one_column(query, at, scope, "subquery has too many columns")?;
         let arg = self.expr(arg, scope)?;
@@ -259,9 +258,9 @@ impl Binder<'_> {
             return types::no_operator(symbol, &[value, typed_null(&other)?], schema);
         }
         let of_char = open && matches!(of, DataType::Char(_));
-        match quantified::quantified(symbol, all, of_char, array, value) {
+        match quantified::quantified(symbol, all, of_char, array.clone(), value.clone()) {
             Some(made) => self.made(made, schema),
-            None => unsupported("this operator before ANY or ALL of an array"),
+            None => self.by_items((symbol, all), value, array, scope),
         }
     }
 
@@ -297,8 +296,14 @@ impl Binder<'_> {
         }
         let bound = resolve::items_of_array(bound, &scope.schema)?;
         let compared = bound.into_iter().map(|item| self.compared(symbol, left.clone(), item, &scope.schema));
+        let compared = compared.collect::<Result<Vec<Expr>>>()?;
+        for one in &compared {
+            if one.get_type(&scope.schema)? != ArrowType::Boolean {
+                return Err(quantified::no_boolean().into());
+            }
+        }
         let op = if all { DfOperator::And } else { DfOperator::Or };
-        Ok(halved(compared.collect::<Result<_>>()?, op))
+        Ok(halved(compared, op))
     }
 
     /// An array that is cast.

@@ -445,6 +445,14 @@ pub(super) fn system_type(to: &TypeName) -> Option<&'static str> {
     known.into_iter().find(|known| plain && *known == own)
 }
 
+/// The OID of oid, and of oid[], which are no types of columns.
+pub(crate) fn system_oid(to: &TypeName) -> Option<u32> {
+    match system_type(to) {
+        Some("oid") => Some(26),
+        _ => is_oids(to).then_some(1028),
+    }
+}
+
 /// Whether it is `oid[]`.
 fn is_oids(to: &TypeName) -> bool {
     let one = TypeName { dimensions: vec![], ..to.clone() };

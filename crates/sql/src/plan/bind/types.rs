@@ -363,6 +363,11 @@ fn target(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return unsupported("this type");
     }
+    if let Some(item) = types::item_name(name).filter(|_| name.modifiers.is_empty())
+        && let Some(array) = target(&item).ok().and_then(DataType::array)
+    {
+        return Ok(array);
+    }
     // How many dimensions are written, and how many items, means nothing.
     let single = single(name)?;
     Ok(if name.dimensions.is_empty() { single } else { single.array().expect("a name without brackets is no array's") })

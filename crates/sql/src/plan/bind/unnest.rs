@@ -15,7 +15,7 @@ use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::expr::Unnest;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit};
 use terrace_engine::DataType;
 use terrace_grammar::statement::{At, Call};
 
@@ -53,6 +53,27 @@ impl Binder<'_> {
             cast.push(self.cast_to(arg, if at < 2 { to } else { DataType::Interval }, &scope.schema)?);
         }
         match calls::call("time series", cast, &scope.schema)? {
+            Some(made) => self.made(made, &scope.schema).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// `generate_series` of integers, as a list; `None`: it is of something else.
+    pub(super) fn whole_series(&self, mut args: Vec<Expr>, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        if args.len() == 2 {
+            args.push(lit(1i32));
+        }
+        let (mut wide, mut typed) = (false, false);
+        for arg in args.iter().filter(|arg| !is_open(arg)) {
+            match arg.get_type(&scope.schema)? {
+                ArrowType::Int16 | ArrowType::Int32 => typed = true,
+                ArrowType::Int64 => (wide, typed) = (true, true),
+                _ => return Ok(None),
+            }
+        }
+        let to = if wide { DataType::Int8 } else { DataType::Int4 };
+        let cast = args.into_iter().map(|arg| self.cast_to(arg, to, &scope.schema)).collect::<Result<Vec<Expr>>>()?;
+        match calls::call("whole series", cast, &scope.schema)?.filter(|_| typed) {
             Some(made) => self.made(made, &scope.schema).map(Some),
             None => Ok(None),
         }

@@ -8,8 +8,7 @@
 //!    without comparing every pair.
 //! 4. `NOT IN` of a plain column in a subquery that does not refer to the outer query stays as it is: DataFusion has a
 //!    join for it.
-//! 5. Memberships in ON of an inner join become a filter above the join. ON of an outer join may have those that need
-//!    no rewriting (IN of any value, NOT IN of a column); the rest is refused.
+//! 5. Memberships in ON of an inner join become a filter above the join. Those in ON of an outer join stay there.
 //! 6. The value that is looked for has no membership in it: `(x IN (...)) IN (SELECT ...)` is refused.
 //! 7. Anywhere else a membership is a value, as in invariant 2: a condition on a column of a derived table takes the
 //!    column's expression with it when it moves down ([`super::held_filters`]).
@@ -106,9 +105,7 @@ impl Memberships {
         }
         check_values(&asked)?;
         let schema = join.left.schema().join(join.right.schema())?;
-        if (Scope { names: self, schema: &schema }).holds(asked.clone(), true)? != asked {
-            return Err(tunnel(unsupported("this query in the condition of an outer join")));
-        }
+        let asked = (Scope { names: self, schema: &schema }).holds(asked, true)?;
         join.filter = conjunction(join.filter.into_iter().chain([asked]));
         Ok(LogicalPlan::Join(join))
     }
@@ -332,7 +329,7 @@ fn membership(expr: Expr) -> Result<(Membership, bool), Box<Expr>> {
 }
 
 fn is_correlated(subquery: &Subquery) -> bool {
-    !subquery.subquery.all_out_ref_exprs().is_empty()
+    !crate::plan::apply::taken_by(&subquery.subquery).is_empty()
 }
 
 fn exists(plan: LogicalPlan, membership: &Membership) -> Result<Expr> {

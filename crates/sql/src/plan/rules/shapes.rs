@@ -1,4 +1,5 @@
-//! Which correlated subqueries DataFusion turns into joins correctly. The others are refused (0A000).
+//! Which correlated subqueries DataFusion turns into joins correctly. The others become an
+//! [`crate::plan::apply::Apply`].
 //!
 //! DataFusion takes the conditions that refer to the outer query out of the subquery, and makes them conditions of the
 //! join. This is correct only if nothing between the condition and the subquery's result depends on which rows there
@@ -14,7 +15,7 @@
 //! beside it become NULL. The columns that moved conditions read are added to DISTINCT and GROUP BY, which so tell rows
 //! apart that are alike, unless each condition sets a column equal to a value of the outer query. The answers are wrong
 //! without an error.
-use crate::error::{tunnel, unsupported};
+use crate::plan::apply::{query_in, taken_by};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, Result, ScalarValue};
@@ -22,43 +23,31 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Limit, LogicalPlan, Operator};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Whether there is a row.
     Exists,
-    /// Whether a value is among its rows; how often does not matter.
-    Member,
     /// Its one value.
     Value,
     /// Its rows, of LATERAL.
     Lateral,
 }
 
-/// Refuses a node one of whose subqueries would be planned wrongly.
-pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
-    for input in plan.inputs() {
-        // LATERAL; within an expression it is met below.
-        if let LogicalPlan::Subquery(lateral) = input {
-            Walk::new(Kind::Lateral).subquery(&lateral.subquery)?;
-        }
+/// Whether DataFusion makes the right join of a subquery that takes columns of the query around it alone.
+pub(super) fn is_join(kind: Kind, plan: &LogicalPlan) -> Result<bool> {
+    let mut walk = Walk { kind, moved: false, spread: false, aggregated: false, read: vec![] };
+    Ok(!super::is_volatile(plan)?
+        && (kind != Kind::Value || is_one_aggregate(plan))
+        && walk.node(plan, true)?
+        && !alike(&walk.read, &walk.read)
+        && !alike(&walk.read, &results(plan)))
+}
+
+/// A value that is an aggregate of all rows, or computed of such.
+fn is_one_aggregate(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => is_one_aggregate(plan.inputs()[0]),
+        plan => is_one_group(plan),
     }
-    if let LogicalPlan::Join(join) = plan
-        && join.join_type.is_outer()
-        && join.filter.as_ref().is_some_and(Expr::is_volatile)
-    {
-        return Err(tunnel(unsupported("a volatile function in the condition of an outer join")));
-    }
-    plan.apply_expressions(|expr| {
-        expr.apply(|expr| {
-            match expr {
-                Expr::Exists(exists) => Walk::new(Kind::Exists).subquery(&exists.subquery.subquery)?,
-                Expr::InSubquery(membership) => Walk::new(Kind::Member).subquery(&membership.subquery.subquery)?,
-                Expr::ScalarSubquery(subquery) => Walk::new(Kind::Value).subquery(&subquery.subquery)?,
-                _ => {}
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(())
 }
 
 struct Walk {
@@ -73,35 +62,37 @@ struct Walk {
     read: Vec<Column>,
 }
 
-fn refused(what: &str) -> Result<()> {
-    Err(tunnel(unsupported(format!("a subquery that refers to the outer query below {what}"))))
+fn is_correlated(plan: &LogicalPlan) -> bool {
+    !taken_by(plan).is_empty()
 }
 
-fn is_correlated(plan: &LogicalPlan) -> bool {
-    !plan.all_out_ref_exprs().is_empty()
+/// Whether an expression of a node takes something of a query around, in a place where DataFusion leaves it.
+fn takes(node: &LogicalPlan) -> Result<bool> {
+    let below: Vec<_> = node.inputs().into_iter().map(LogicalPlan::schema).collect();
+    let is_below = |column: &Column| below.iter().any(|schema| schema.has_column(column));
+    let takes = |part: &Expr| match part {
+        Expr::OuterReferenceColumn(..) => true,
+        part => query_in(part).is_some_and(|query| taken_by(&query.subquery).iter().any(|column| !is_below(column))),
+    };
+    let moves = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        let of_query = |part: &Expr| takes(part) && !(moves && matches!(part, Expr::OuterReferenceColumn(..)));
+        found |= expr.exists(|part| Ok(of_query(part)))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 impl Walk {
-    fn new(kind: Kind) -> Walk {
-        Walk { kind, moved: false, spread: false, aggregated: false, read: vec![] }
-    }
-
-    fn subquery(mut self, plan: &LogicalPlan) -> Result<()> {
-        if !is_correlated(plan) {
-            return Ok(());
-        }
-        if super::is_volatile(plan)? {
-            return refused("or beside a volatile function");
-        }
-        self.node(plan, true)?;
-        refuse_alike(&self.read, &self.read)?;
-        refuse_alike(&self.read, &results(plan))
-    }
-
     /// `plain`: nothing but projections stands above.
-    fn node(&mut self, plan: &LogicalPlan, plain: bool) -> Result<()> {
+    fn node(&mut self, plan: &LogicalPlan, plain: bool) -> Result<bool> {
         if !is_correlated(plan) {
-            return if self.moved && has_limit(plan)? { refused("something beside a LIMIT") } else { Ok(()) };
+            // Something beside a LIMIT is moved.
+            return Ok(!(self.moved && has_limit(plan)?));
+        }
+        if takes(plan)? {
+            return Ok(false);
         }
         match plan {
             LogicalPlan::Projection(projection)
@@ -109,23 +100,20 @@ impl Walk {
                     && is_one_group(&projection.input)
                     && projection.expr.iter().any(|item| !item.any_column_refs()) =>
             {
-                refused("an aggregate without GROUP BY that stands beside a constant")
+                Ok(false)
             }
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => self.node(plan.inputs()[0], plain),
             LogicalPlan::Filter(filter) => {
-                self.node(&filter.input, false)?;
+                let below = self.node(&filter.input, false)?;
                 let parts = split_conjunction(&filter.predicate).into_iter();
                 self.moves(parts.filter(|part| part.contains_outer()), filter.input.schema());
-                Ok(())
+                Ok(below)
             }
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate, plain),
             LogicalPlan::Limit(limit) if self.kind == Kind::Exists && plain && keeps_existence(limit) => {
                 self.node(&limit.input, plain)
             }
-            LogicalPlan::Distinct(Distinct::All(input)) => {
-                self.node(input, false)?;
-                self.keeps_groups(false)
-            }
+            LogicalPlan::Distinct(Distinct::All(input)) => Ok(self.node(input, false)? && self.keeps_groups(false)),
             LogicalPlan::Join(join) => {
                 let (left, right) = match join.join_type {
                     JoinType::Inner => (true, true),
@@ -135,42 +123,38 @@ impl Walk {
                 };
                 let of_sets = join.null_equality == NullEquality::NullEqualsNull;
                 if of_sets || (!left && is_correlated(&join.left)) || (!right && is_correlated(&join.right)) {
-                    return refused("an outer join, INTERSECT or EXCEPT");
+                    return Ok(false);
                 }
                 let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
                 let conditions = keys.chain(join.filter.iter().flat_map(split_conjunction));
                 let moved: Vec<&Expr> = conditions.filter(|part| part.contains_outer()).collect();
-                if !moved.is_empty() && join.join_type != JoinType::Inner {
-                    return refused("an outer join");
+                // Of LATERAL, DataFusion does not move the condition of a join.
+                if !moved.is_empty() && (join.join_type != JoinType::Inner || self.kind == Kind::Lateral) {
+                    return Ok(false);
                 }
-                self.node(&join.left, false)?;
-                self.node(&join.right, false)?;
+                let before = self.read.len();
+                let left = self.node(&join.left, false)?;
+                let middle = self.read.len();
+                let right = self.node(&join.right, false)?;
+                // A query of WITH that is read twice: its columns have the same names.
+                let (of_left, of_right) = self.read[before..].split_at(middle - before);
+                let mixed = of_left.iter().any(|column| of_right.contains(column));
                 self.moves(moved.into_iter(), &join.schema);
-                Ok(())
+                Ok(left && right && !mixed)
             }
-            LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
-            LogicalPlan::Window(_) => refused("a window function"),
-            LogicalPlan::Union(_) => refused("UNION"),
-            LogicalPlan::Sort(_) => refused("ORDER BY"),
-            LogicalPlan::Distinct(Distinct::On(_)) => refused("DISTINCT ON"),
-            // DataFusion leaves what else it knows nothing of, and it is refused later.
-            _ => Ok(()),
+            // LIMIT, OFFSET, window functions, UNION, ORDER BY, DISTINCT ON, and what DataFusion knows nothing of.
+            _ => Ok(false),
         }
     }
 
-    fn aggregate(&mut self, aggregate: &Aggregate, plain: bool) -> Result<()> {
-        if std::mem::replace(&mut self.aggregated, true) {
-            return refused("an aggregate of an aggregate");
-        }
-        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-            return refused("GROUPING SETS");
-        }
+    fn aggregate(&mut self, aggregate: &Aggregate, plain: bool) -> Result<bool> {
         // It has a row even where the rows it is to aggregate are missing.
-        if aggregate.group_expr.is_empty() && (self.kind == Kind::Exists || !plain) {
-            return refused("an aggregate without GROUP BY");
+        let one_group = aggregate.group_expr.is_empty() && (self.kind == Kind::Exists || !plain);
+        let of_sets = aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
+        if std::mem::replace(&mut self.aggregated, true) || of_sets || one_group {
+            return Ok(false);
         }
-        self.node(&aggregate.input, false)?;
-        self.keeps_groups(!aggregate.aggr_expr.is_empty())
+        Ok(self.node(&aggregate.input, false)? && self.keeps_groups(!aggregate.aggr_expr.is_empty()))
     }
 
     /// `conditions` on the outer query, over rows of `schema`, will be moved.
@@ -183,11 +167,8 @@ impl Walk {
     }
 
     /// Whether the rows that a DISTINCT or a GROUP BY makes stay as they are, with the moved conditions' columns added.
-    fn keeps_groups(&self, aggregates: bool) -> Result<()> {
-        match self.spread && (aggregates || matches!(self.kind, Kind::Value | Kind::Lateral)) {
-            true => refused("DISTINCT or GROUP BY, in a condition that does not set a column equal to a value"),
-            false => Ok(()),
-        }
+    fn keeps_groups(&self, aggregates: bool) -> bool {
+        !(self.spread && (aggregates || matches!(self.kind, Kind::Value | Kind::Lateral)))
     }
 }
 
@@ -206,15 +187,9 @@ fn sets_a_column(condition: &Expr, schema: &DFSchema) -> bool {
     (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
 }
 
-fn refuse_alike(read: &[Column], others: &[Column]) -> Result<()> {
-    let alike = |a: &Column| others.iter().any(|b| a.name == b.name && a != b);
-    match read.iter().find(|column| alike(column)) {
-        None => Ok(()),
-        Some(column) => Err(tunnel(unsupported(format!(
-            "a subquery with two columns of one name (\"{}\") in or beside its conditions on the outer query",
-            column.name
-        )))),
-    }
+/// Whether a column has the name of another one.
+fn alike(read: &[Column], others: &[Column]) -> bool {
+    read.iter().any(|a| others.iter().any(|b| a.name == b.name && a != b))
 }
 
 /// The columns of a query's result: those that it hands on are themselves, the others have no relation.

@@ -1,6 +1,7 @@
 //! A physical plan as a tree of nodes in PostgreSQL's words.
 //!
 //! DataFusion's nodes that only pass batches on are left out; what has no PostgreSQL name keeps its own.
+use crate::plan::apply::exec::ApplyExec;
 use crate::plan::scan::ScanExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
@@ -38,6 +39,7 @@ const PASSING: &[&str] =
 
 /// PostgreSQL's names of DataFusion's nodes.
 const NAMES: &[(&str, &str)] = &[
+    ("ApplyExec", "Apply"),
     ("AggregateExec", "Aggregate"),
     ("BoundedWindowAggExec", "WindowAgg"),
     ("CrossJoinExec", "Nested Loop"),
@@ -78,6 +80,10 @@ pub(super) fn tree(plan: &Arc<dyn ExecutionPlan>, analyze: bool, verbose: bool) 
         node.actual = Some(Actual { rows, nanos: metrics.elapsed_compute().unwrap_or(0) as u64 });
     }
     node.children = children.into_iter().map(|child| tree(child, analyze, verbose)).collect();
+    if let Some(query) = plan.downcast_ref::<ApplyExec>().and_then(ApplyExec::shown) {
+        // It is planned anew for each set of values.
+        node.children.push(tree(query, false, verbose));
+    }
     node
 }
 
@@ -115,6 +121,7 @@ fn other(plan: &Arc<dyn ExecutionPlan>, verbose: bool) -> Node {
     let line = DisplayableExecutionPlan::new(plan.as_ref()).one_line().to_string();
     let text = line.split_once(':').map_or("", |(_, text)| text).trim().replace('\0', "");
     let label = match name {
+        "ApplyExec" => Some("SubPlan"),
         "FilterExec" => Some("Filter"),
         "SortExec" | "SortPreservingMergeExec" => Some("Sort Key"),
         name if name.ends_with("JoinExec") => Some("Join"),

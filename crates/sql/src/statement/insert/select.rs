@@ -24,7 +24,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
-use terrace_grammar::statement::{Body, Expr, ExprKind, Ident, Insert, Literal, Query};
+use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Ident, Insert, Item, Literal, Query};
 
 /// What rows are made of: a query's, and the defaults of the columns that it does not fill.
 struct RowMaker<'a> {
@@ -53,7 +53,11 @@ impl Run<'_> {
         let columns = &columns[..fields.len()];
         check_identities(insert, table, columns, None)?;
         for (number, at) in columns.iter().enumerate() {
-            check_assignable(fields[number].data_type(), &table.columns[*at], open_item(source, number))?;
+            let (column, open) = (&table.columns[*at], open_item(source, number, fields.len()));
+            check_assignable(fields[number].data_type(), column, open.is_some())?;
+            if let Some(read) = open.and_then(|item| self.style().scope(|| constant(item, column))) {
+                read?; // Of a query without rows, too.
+            }
         }
         let maker = Box::pin(self.row_maker(table, columns)).await?;
         let memory = self.memory("rows to insert");
@@ -237,10 +241,30 @@ fn reads(plan: &LogicalPlan, table: &Table) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether the source's item of that number is a quoted literal or a parameter, whose type the column decides.
-fn open_item(source: &Query, number: usize) -> bool {
-    let Body::Select(select) = &source.body else { return false };
-    select.items.get(number).is_some_and(|item| {
-        matches!(item.expr.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_))
-    })
+/// The literal or the parameter that the column decides the type of: the source's item of that number, if DISTINCT,
+/// ORDER BY and GROUP BY do not make a text of it. `width`: how many columns the source has.
+fn open_item(source: &Query, number: usize, width: usize) -> Option<&Expr> {
+    let Body::Select(select) = &source.body else { return None };
+    let is_star = |item: &Item| matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_));
+    let item = match (select.items.iter().position(is_star), select.items.iter().rposition(is_star)) {
+        (Some(first), _) if number < first => &select.items[number],
+        // Behind the stars, items are counted from the end.
+        (Some(_), Some(last)) => select.items[last + 1..].iter().rev().nth(width - 1 - number)?,
+        _ => select.items.get(number)?,
+    };
+    let open = matches!(item.expr.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null) | ExprKind::Parameter(_));
+    let distinct: &[Expr] = match &select.distinct {
+        Distinct::Rows => return None,
+        Distinct::On(keys) => keys,
+        Distinct::No => &[],
+    };
+    let groups = select.group.iter().flat_map(|group| group.items.iter());
+    let groups = groups.filter_map(|group| if let Group::Expr(key) = group { Some(key) } else { None });
+    let mut keys = distinct.iter().chain(source.order.iter().map(|key| &key.expr)).chain(groups);
+    let named = |key: &Expr| match &key.kind {
+        ExprKind::Literal(Literal::Int(at)) => usize::try_from(*at).is_ok_and(|at| at == number + 1),
+        ExprKind::Column(name) => item.alias.as_ref().is_some_and(|alias| alias.name == name.last().name),
+        kind => *kind == item.expr.kind,
+    };
+    (open && !keys.any(named)).then_some(&item.expr)
 }

@@ -56,6 +56,31 @@ async fn membership_in_arrays() {
     }
 }
 
+/// A parameter whose type its place in an array tells.
+#[tokio::test]
+async fn parameters_within_arrays() {
+    let mut c = client().await;
+    c.ok("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE").await;
+    for (sql, of) in [
+        ("SELECT (ARRAY[1, 2])[$1]", DataType::Int4),
+        ("SELECT ARRAY[$1, 1]", DataType::Int4),
+        ("SELECT ARRAY['a', $1]", DataType::Text),
+    ] {
+        assert_eq!(c.parameters(sql).await, [of], "{sql}");
+    }
+    for sql in ["SELECT enum_first($1::mood)", "SELECT enum_range($1::mood)"] {
+        assert_eq!(c.parameters(sql).await.len(), 1, "{sql}");
+    }
+    for (sql, oid) in [
+        ("SELECT 1 FROM pg_type WHERE oid = ANY ($1::oid[])", 1028),
+        ("SELECT 1 FROM pg_type WHERE oid = $1::oid", 26),
+        ("SELECT $1::int8", 20),
+    ] {
+        let prepared = c.session.prepare(sql, &[]).await.expect(sql);
+        assert_eq!(prepared.parameter_oids(), [oid], "{sql}");
+    }
+}
+
 #[tokio::test]
 async fn arrays_as_parameters() {
     let mut c = client().await;

@@ -29,7 +29,8 @@ async fn n30_mistakes_have_postgresql_codes() {
         ("SELECT 1::nosuch", "42704"),
         ("SELECT '1'::xml", "0A000"),
         ("SELECT id IN (SELECT id, amount FROM s) FROM t", "42601"),
-        ("SELECT id FROM t WHERE (id, 10) IN (SELECT id, amount FROM s)", "0A000"),
+        ("SELECT id FROM t WHERE (id, 10) IN (SELECT id FROM s)", "42601"),
+        ("SELECT id FROM t WHERE (id, 10) IN (SELECT id, amount, 1 FROM s)", "42601"),
     ] {
         c.fails(sql, state).await;
     }

@@ -44,6 +44,7 @@ async fn n86_arithmetic_with_columns_of_set_operations() {
         &mut c,
         &[
             (&format!("SELECT 1 + c0 FROM (SELECT {double}) q"), &["2", "2.5"]),
+            (&format!("SELECT (SELECT 1 + q.c0 WHERE q.c0 > 1) FROM (SELECT {double}) q"), &["2.5", "NULL"]),
             (&format!("SELECT count(*) FROM (SELECT {double}) q WHERE c0 + 1 > 2"), &["1"]),
             ("SELECT c0 * 2::int8 FROM (SELECT 1 c0 UNION ALL SELECT 1.25::real) q", &["2", "2.5"]),
             (&format!("SELECT 1 - c0 = -0.25 FROM (SELECT {exact}) q"), &["false", "true"]),
@@ -70,7 +71,6 @@ async fn n86_arithmetic_with_columns_of_set_operations() {
             (&format!("SELECT c0 % 2 FROM (SELECT {double}) q"), "42883"),
             ("SELECT date '2020-01-01' + c0 FROM (SELECT 1 c0 UNION ALL SELECT 1.5) q", "42883"),
             ("SELECT c0 + 1 FROM (SELECT date '2020-01-01' c0 UNION ALL SELECT timestamp '2020-01-01') q", "42883"),
-            (&format!("SELECT (SELECT 1 + q.c0 WHERE q.c0 > 1) FROM (SELECT {double}) q"), "0A000"),
         ],
     )
     .await;
@@ -182,8 +182,7 @@ async fn n88_types_of_merged_columns() {
         ],
     )
     .await;
-    refusals(&mut c, &[("SELECT (SELECT k FROM t WHERE id = 4) FROM a FULL JOIN b USING (k) GROUP BY k", "0A000")])
-        .await;
+    c.rows("SELECT (SELECT k FROM t WHERE id = 4) FROM a FULL JOIN b USING (k) GROUP BY k", &["1"]).await;
     // Of chars of two lengths nobody knows how many blanks each had.
     for sql in ["SELECT 'a'::char(3) x UNION ALL SELECT 'a'::char(5)", "SELECT 'a'::char(2) x UNION ALL SELECT 'a'"] {
         c.fails(&format!("SELECT octet_length(x) FROM ({sql}) q"), "0A000").await;

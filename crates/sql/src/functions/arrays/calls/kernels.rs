@@ -162,6 +162,8 @@ pub(super) const TABLE: &[Function] = &[
     },
     // `generate_series` of timestamps.
     measures("time series", &[Slot::Item, Slot::Item, Slot::Is(DataType::Interval)], Slot::Array, series),
+    // `generate_series` of integers, all of one type.
+    measures("whole series", &[Slot::Item, Slot::Item, Slot::Item], Slot::Array, whole_series),
     // `a[1]`.
     measures("array item", &[Slot::Array, INT], Slot::Item, |_, v| {
         let at = usize::try_from(i64::from(number(&v[1])?) - 1).ok();
@@ -215,7 +217,34 @@ fn series(of: DataType, values: &[Datum]) -> Result<Datum> {
     array(of, made)
 }
 
-/// Times of one series: they are made at once.
+/// Integers from the first to the second.
+fn whole_series(of: DataType, values: &[Datum]) -> Result<Datum> {
+    let whole = |value: &Datum| match value {
+        Datum::Int4(value) => Ok(i64::from(*value)),
+        Datum::Int8(value) => Ok(*value),
+        other => Err(wrong(other)),
+    };
+    let (from, to, step) = (whole(&values[0])?, whole(&values[1])?, whole(&values[2])?);
+    if step == 0 {
+        return Err(EngineError::new("22023", "step size cannot equal zero"));
+    }
+    let (mut made, mut next) = (vec![], Some(from));
+    while let Some(at) = next.filter(|at| if step > 0 { *at <= to } else { *at >= to }) {
+        made.push(if of == DataType::Int4 { Datum::Int4(at as i32) } else { Datum::Int8(at) });
+        if made.len() % 4096 == 0 {
+            memory::check()?;
+        }
+        if made.len() > SERIES_MAX {
+            let message =
+                format!("a series of what stands beside it, of more than {SERIES_MAX} rows, is not supported");
+            return Err(EngineError::unsupported(message));
+        }
+        next = at.checked_add(step);
+    }
+    array(of, made)
+}
+
+/// Values of one series: they are made at once.
 const SERIES_MAX: usize = 4_000_000;
 
 /// Bytes of a value, about.
