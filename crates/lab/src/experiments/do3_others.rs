@@ -42,10 +42,10 @@ fn policy(name: &str) -> Option<WritePolicy> {
 fn plan(scale: Scale) -> Plan {
     let (c, e) = (do3_tpcc::shrunk(scale), do3_tpce::Shrunk::of(scale));
     let (warehouses, customers) = (c.workload(1.0), e.loading(1.0));
-    // Without λ it takes longer until dirty pages have to go home: as long as with λ = 90%. Quick: until memory and
-    // tier are full, so that twenty cases take a minute of two cores.
-    let run = c.run(scale.pick(7, do3_tpcc::LAMBDA_HOURS));
-    let hours = scale.pick(6.5, do3_tpce::HOURS);
+    // Without λ it takes longer until dirty pages have to go home: as long as with λ = 90%. Quick: about until memory
+    // and tier are full, for there are twenty cases.
+    let run = c.run(scale.pick(5, do3_tpcc::LAMBDA_HOURS));
+    let hours = scale.pick(5.0, do3_tpce::HOURS);
     let mut cases = vec![];
     for name in ALL {
         let machine = c.machine(policy(name), LAMBDA_C);
