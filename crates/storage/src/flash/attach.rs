@@ -56,7 +56,7 @@ use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 
 /// Requests at a time.
 const IN_FLIGHT: usize = 32;
-/// How often as long as frames took to be verified nothing more is.
+/// After some frames were verified the task rests this many times as long as that took.
 const RESTS: u32 = 7;
 
 /// What an opening found in the tier, in frames.

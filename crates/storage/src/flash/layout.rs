@@ -121,7 +121,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// It is no base.
+    /// An entry of a page that has no newer version, as far as `since` says.
     pub(super) fn of(page: PageId, lsn: Lsn) -> Entry {
         Entry { page, lsn, base: false }
     }

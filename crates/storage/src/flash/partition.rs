@@ -296,6 +296,7 @@ impl Partition {
         }
     }
 
+    /// Puts a free frame where `keeps_bases` wants it in the free list.
     fn list_as_free(&mut self, frame: u32) {
         match (self.keeps_bases, self.free_last) {
             (true, last) if last != NONE => {

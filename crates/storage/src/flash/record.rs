@@ -124,7 +124,7 @@ impl Record {
         (self.state() == FrameState::Free && self.bits & BASE != 0).then(|| (self.page(), self.lsn()))
     }
 
-    /// A free frame holds something else.
+    /// What a free frame holds is no base: its write failed, or never began.
     pub(super) fn forget_base(&mut self) {
         if self.state() == FrameState::Free {
             self.bits &= !BASE;
