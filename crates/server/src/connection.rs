@@ -1,5 +1,6 @@
 //! One client's connection: its buffers, its messages in turn, its end.
-use crate::copy::{copy_in, copy_out};
+use crate::copy::{CopyOut, copy_from_file, copy_in};
+use crate::copy_file::CopyFile;
 use crate::encode::Shown;
 use crate::error::{Failure, error_response, fatal, notice_response, protocol};
 use crate::extended::Portals;
@@ -480,10 +481,17 @@ impl Connection {
                 return Ok(Some(Rows::new(&self.shared.env, schema, stream, self.session.notices(), binary)));
             }
             // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
+            Outcome::CopyIn(copy) if copy.file().is_some() => Box::pin(copy_from_file(wire, copy)).await?,
             Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
-            Outcome::CopyOut { schema, stream, format } => {
+            Outcome::CopyOut { schema, stream, format, file } => {
                 let style = self.session.style();
-                style.over(Box::pin(copy_out(&self.shared, wire, prepared, &schema, stream, &format))).await?;
+                let file = match file {
+                    Some(path) => Some(CopyFile::create(path).await?),
+                    None => None,
+                };
+                let out = CopyOut { shared: &self.shared, schema: &schema, format: &format, file };
+                let count = style.over(Box::pin(out.send(wire, stream))).await?;
+                wire.put(complete(prepared.tag(count)));
             }
             Outcome::Command { tag, notices } => {
                 wire.notices(&self.session.notices().take());

@@ -1,10 +1,13 @@
-//! COPY's messages: data from the client, data to it. What the data says is `terrace_sql`'s.
+//! COPY's data: from the client and to it, from a file and to one. What the data says is `terrace_sql`'s.
 //!
 //! 1. While data comes in, Flush and Sync are passed over and any message but data, its end and its failure is an error
 //!    (08P01).
 //! 2. After a COPY failed, what is left of its data is passed over (by the connection's loop).
 //! 3. Waiting for data ends at a cancel, at the client's end and at the server's.
+//! 4. Rows for a file are put as if they went to the client, with nothing else among them, and lose their messages'
+//!    fronts on their way to the file.
 use crate::connection::{FLUSH_AT, Wire, complete};
+use crate::copy_file::CopyFile;
 use crate::decode;
 use crate::encode::{Column, columns, data_row, text_field};
 use crate::error::{Failure, protocol};
@@ -22,7 +25,7 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use std::pin::pin;
 use terrace_engine::{EngineError, Result};
 use terrace_sql::copy_binary::{HEADER, TRAILER};
-use terrace_sql::{CopyFormat, CopyIn, Prepared};
+use terrace_sql::{CopyFormat, CopyIn};
 
 /// Takes the data of `COPY ... FROM STDIN` and completes it.
 pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<CopyIn>) -> Result<(), Failure> {
@@ -76,62 +79,109 @@ pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<Copy
     }
 }
 
-/// Sends the rows of `COPY ... TO STDOUT`.
-pub(crate) async fn copy_out(
-    shared: &Shared,
-    wire: &mut Wire,
-    prepared: &Prepared,
-    schema: &SchemaRef,
-    mut stream: BoxStream<'static, Result<RecordBatch>>,
-    format: &CopyFormat,
-) -> Result<(), Failure> {
-    let fields = schema.fields();
-    let wires: Vec<types::Wire> = fields.iter().map(|f| types::wire(f)).collect();
-    let binary = format.is_binary();
-    let (kind, binaries) = (i8::from(binary), vec![binary; fields.len()]);
-    wire.put(Answer::CopyOutResponse(CopyOutResponse::new(kind, fields.len() as i16, vec![kind.into(); fields.len()])));
-    // It goes before the first row, in one message: psycopg 3.1 wants it so.
-    let mut header = HEADER.as_slice();
-    let (mut line, mut value) = (vec![], BytesMut::new());
-    if format.has_header() {
-        for (i, field) in fields.iter().enumerate() {
-            format.write_name(&mut line, i, fields.len(), field.name());
+/// Takes the data of `COPY ... FROM` a file of the server and completes it.
+pub(crate) async fn copy_from_file(wire: &mut Wire, mut copy: Box<CopyIn>) -> Result<(), Failure> {
+    let path = copy.file().expect("its data lies in a file").to_owned();
+    copy.reads_fields_by(decode::field);
+    let mut file = CopyFile::open(path).await?;
+    loop {
+        let part = wire.watch(pin!(file.read())).await??;
+        if part.is_empty() {
+            wire.put(complete(copy.finish().await?));
+            return Ok(());
         }
-        send_line(wire, &mut line);
+        copy.data(&part).await?;
     }
-    let mut count = 0;
-    while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
-        let columns = columns(&batch, &wires, &binaries)?;
-        for row in 0..batch.num_rows() {
-            let mut write = async || {
-                if binary {
-                    return send_row(wire, std::mem::take(&mut header), &columns, row);
-                }
-                for (i, column) in columns.iter().enumerate() {
-                    value.clear();
-                    let field = text_field(&mut value, column, row)?.then_some(&value[..]);
-                    format.write_field(&mut line, i, columns.len(), field);
-                }
-                check_length(line.len())?;
-                send_line(wire, &mut line);
-                Ok::<(), EngineError>(())
-            };
-            match is_large(&columns, row) {
-                true => shared.env.run_long(pin!(write())).await?,
-                false => write().await?,
+}
+
+/// `COPY ... TO`: rows go to the client, or to a file.
+pub(crate) struct CopyOut<'c> {
+    pub(crate) shared: &'c Shared,
+    pub(crate) schema: &'c SchemaRef,
+    pub(crate) format: &'c CopyFormat,
+    pub(crate) file: Option<CopyFile>,
+}
+
+impl CopyOut<'_> {
+    /// Sends all rows; how many there were.
+    pub(crate) async fn send(
+        mut self,
+        wire: &mut Wire,
+        mut stream: BoxStream<'static, Result<RecordBatch>>,
+    ) -> Result<u64, Failure> {
+        let (schema, format) = (self.schema, self.format);
+        let fields = schema.fields();
+        let wires: Vec<types::Wire> = fields.iter().map(|f| types::wire(f)).collect();
+        let binary = format.is_binary();
+        let (kind, binaries) = (i8::from(binary), vec![binary; fields.len()]);
+        match self.file {
+            // From here on what is put is data (invariant 4).
+            Some(_) => wire.flush().await?,
+            None => wire.put(Answer::CopyOutResponse(CopyOutResponse::new(
+                kind,
+                fields.len() as i16,
+                vec![kind.into(); fields.len()],
+            ))),
+        }
+        // It goes before the first row, in one message: psycopg 3.1 wants it so.
+        let mut header = HEADER.as_slice();
+        let (mut line, mut value) = (vec![], BytesMut::new());
+        if format.has_header() {
+            for (i, field) in fields.iter().enumerate() {
+                format.write_name(&mut line, i, fields.len(), field.name());
             }
-            count += 1;
-            if wire.output.len() >= FLUSH_AT {
-                wire.flush().await?;
+            send_line(wire, &mut line);
+        }
+        let mut count = 0;
+        while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
+            let columns = columns(&batch, &wires, &binaries)?;
+            for row in 0..batch.num_rows() {
+                let mut write = async || {
+                    if binary {
+                        return send_row(wire, std::mem::take(&mut header), &columns, row);
+                    }
+                    for (i, column) in columns.iter().enumerate() {
+                        value.clear();
+                        let field = text_field(&mut value, column, row)?.then_some(&value[..]);
+                        format.write_field(&mut line, i, columns.len(), field);
+                    }
+                    check_length(line.len())?;
+                    send_line(wire, &mut line);
+                    Ok::<(), EngineError>(())
+                };
+                match is_large(&columns, row) {
+                    true => self.shared.env.run_long(pin!(write())).await?,
+                    false => write().await?,
+                }
+                count += 1;
+                if wire.output.len() >= FLUSH_AT {
+                    self.flush(wire).await?;
+                }
             }
         }
+        if binary {
+            send(wire, &[header, TRAILER].concat());
+        }
+        match self.file {
+            Some(_) => self.flush(wire).await?,
+            None => wire.put(Answer::CopyDone(CopyDone::new())),
+        }
+        Ok(count)
     }
-    if binary {
-        send(wire, &[header, TRAILER].concat());
+
+    async fn flush(&mut self, wire: &mut Wire) -> Result<(), Failure> {
+        let Some(file) = &mut self.file else { return wire.flush().await };
+        let mut data = Vec::with_capacity(wire.output.len());
+        let mut rest = &wire.output[..];
+        while let Some((front, behind)) = rest.split_at_checked(5) {
+            assert_eq!(front[0], b'd', "invariant 4: nothing but data goes to a file");
+            let length = u32::from_be_bytes(front[1..].try_into().expect("four bytes")) as usize - 4;
+            data.extend_from_slice(&behind[..length]);
+            rest = &behind[length..];
+        }
+        wire.output.clear();
+        Ok(file.write(data).await?)
     }
-    wire.put(Answer::CopyDone(CopyDone::new()));
-    wire.put(complete(prepared.tag(count)));
-    Ok(())
 }
 
 /// A row of the binary format: what a DataRow is, in a CopyData message, with `before` in front of it.

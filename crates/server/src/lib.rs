@@ -22,6 +22,7 @@
 mod auth;
 mod connection;
 mod copy;
+mod copy_file;
 mod decode;
 mod encode;
 mod error;

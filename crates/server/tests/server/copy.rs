@@ -48,7 +48,6 @@ async fn text_in_and_out() {
     );
     assert_eq!(state(take(&client, "COPY t (nope) TO STDOUT").await), "42703");
     assert_eq!(state(take(&client, "COPY nope TO STDOUT").await), "42P01");
-    assert_eq!(state(take(&client, "COPY t TO '/tmp/x'").await), "0A000");
     assert_eq!(state(client.batch_execute("COPY t (id, id) FROM STDIN").await), "42701");
     assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["3"]);
 }
@@ -299,4 +298,87 @@ async fn bad_binary_says_where() {
     // The session goes on.
     let good = [HEADER, b"\0\x02\0\0\0\x04\0\0\0\x01\xff\xff\xff\xff\xff\xff"].concat();
     assert_eq!(send_bytes(&client, sql, &good, 1000).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn only_wanted_rows_are_stored() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let sql = "CREATE TABLE w (id int PRIMARY KEY, v text NOT NULL, n serial, d int DEFAULT 7, CHECK (id < 100))";
+    client.batch_execute(sql).await.unwrap();
+    // Rows that are not wanted may break any constraint. They are numbered all the same.
+    let lines = ["1\ta\n2\tb\n3\tno\n", "5\te\n200\tz\n4\t\\N\n1\tno\n"];
+    let sql = "COPY w (id, v) FROM STDIN WHERE id % 2 = 1 AND v <> 'no' AND d = 7 AND n > 0";
+    assert_eq!(send(&client, sql, &lines).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT id, v, n, d FROM w ORDER BY id").await.unwrap(), ["1|a|1|7", "5|e|4|7"]);
+    // Of a table without constraints; what is unknown is not wanted.
+    client.batch_execute("CREATE TABLE p (a int, b text)").await.unwrap();
+    let lines: String = (0..5000).map(|n| if n % 5 == 0 { "\\N\tx\n".into() } else { format!("{n}\ty\n") }).collect();
+    assert_eq!(send(&client, "COPY p FROM STDIN WHERE a > 2500", &[&lines]).await.unwrap(), 2000);
+    assert_eq!(rows(&client, "SELECT count(*), min(a), max(a) FROM p").await.unwrap(), ["2000|2501|4999"]);
+    assert_eq!(send(&client, "COPY p FROM STDIN WHERE NULL", &["1\tx\n"]).await.unwrap(), 0);
+    let error = send(&client, "COPY w (id, v) FROM STDIN WHERE id > 0", &["7\tx\n200\tz\n"]).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.where_()), ("23514", Some("COPY w, line 2")));
+    for (wrong, code) in [
+        ("nope > 1", "42703"),
+        ("a + 1", "42804"),
+        ("a = (SELECT 1)", "0A000"),
+        ("sum(a) > 1", "42803"),
+        ("a = $1", "42P02"),
+    ] {
+        assert_eq!(state(send(&client, &format!("COPY p FROM STDIN WHERE {wrong}"), &[]).await), code, "{wrong}");
+    }
+    assert_eq!(state(client.batch_execute("COPY p TO STDOUT WHERE a = 1").await), "42601");
+}
+
+/// Files of the server: text, CSV and binary, there and back.
+#[tokio::test]
+async fn files_of_the_server() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let folder = std::env::temp_dir().join(format!("terrace-copy-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let sql = "INSERT INTO t SELECT n, 'v' || n % 7, repeat('w', n % 50), n / 3.0 FROM generate_series(1, 20000) n";
+    client.batch_execute(sql).await.unwrap();
+    client.batch_execute("CREATE TABLE u (id int PRIMARY KEY, v varchar(5), w text, x float8)").await.unwrap();
+    for (name, options) in [("text", ""), ("csv", "(FORMAT csv, HEADER)"), ("binary", "(FORMAT binary)")] {
+        let file = at(name);
+        client.batch_execute("TRUNCATE u").await.unwrap();
+        let out = client.execute(&format!("COPY t TO '{file}' {options}"), &[]).await.unwrap();
+        assert_eq!(out, 20000);
+        let back = client.execute(&format!("COPY u FROM '{file}' {options}"), &[]).await.unwrap();
+        assert_eq!(back, 20000, "{name}");
+        let differ = "SELECT count(*) FROM (SELECT * FROM t EXCEPT SELECT * FROM u) d";
+        assert_eq!(rows(&client, differ).await.unwrap(), ["0"], "{name}");
+    }
+    let text = std::fs::read_to_string(at("text")).unwrap();
+    assert!(text.starts_with("1\tv1\tw\t0.3"), "{}", &text[..40]);
+    // The message that goes before is not in the file, nor is what follows.
+    client.batch_execute(&format!("SELECT 1; COPY (SELECT 5 AS five) TO '{}'; SELECT 2", at("five"))).await.unwrap();
+    assert_eq!(std::fs::read_to_string(at("five")).unwrap(), "5\n");
+    // Failures leave nothing in the table, and the session as it was.
+    std::fs::write(at("bad"), "30000\tv\tw\t1\nx\tv\tw\t1\n").unwrap();
+    let error = client.batch_execute(&format!("COPY t FROM '{}'", at("bad"))).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.where_()), ("22P02", Some("COPY t, line 2, column id: \"x\"")));
+    for (sql, code) in [
+        (format!("COPY t FROM '{}'", at("none")), "58P01"),
+        (format!("COPY t TO '{}/none/x'", folder.display()), "58P01"),
+        (format!("COPY t FROM '{}'", folder.display()), "42809"),
+        (format!("COPY t TO '{}'", folder.display()), "42809"),
+        ("COPY t TO 'x'".into(), "42602"),
+        ("COPY t FROM PROGRAM 'cat x'".into(), "0A000"),
+    ] {
+        assert_eq!(state(client.batch_execute(&sql).await), code, "{sql}");
+    }
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["20000"]);
+    let plain = "CREATE ROLE plain; GRANT ALL ON t TO plain; SET ROLE plain";
+    client.batch_execute(plain).await.unwrap();
+    assert_eq!(state(client.batch_execute(&format!("COPY t TO '{}'", at("secret"))).await), "42501");
+    assert_eq!(state(client.batch_execute(&format!("COPY t FROM '{}'", at("text"))).await), "42501");
+    assert!(!std::path::Path::new(&at("secret")).exists());
+    std::fs::remove_dir_all(&folder).unwrap();
 }

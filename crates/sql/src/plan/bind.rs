@@ -26,6 +26,7 @@ mod json;
 mod memberships;
 pub(crate) mod over;
 mod query;
+mod records;
 mod rows;
 mod scope;
 mod select;

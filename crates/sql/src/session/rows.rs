@@ -7,7 +7,7 @@ use crate::plan::naming::shown_schema;
 use crate::session::Session;
 use crate::session::running::Running;
 use crate::stack::{Deep, on_stack_for};
-use crate::statement::copy::{Copy, CopyContext, CopyIn};
+use crate::statement::copy::{Copy, CopyContext, CopyIn, Source};
 use crate::statement::outcome::{Done, Outcome};
 use crate::statement::shared::Shared;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -59,9 +59,10 @@ impl Session {
                 let copy = CopyIn::new(target, self.shared.clone(), token.clone(), self.canceller.clone(), context);
                 Outcome::CopyIn(Box::new(copy))
             }
-            Done::Copy(Copy::Out(format, stream)) => {
-                let (schema, stream) = self.rows(stream, token.clone(), depth);
-                Outcome::CopyOut { schema, stream, format }
+            Done::Copy(Copy::Out(source)) => {
+                let Source { format, rows, file } = *source;
+                let (schema, stream) = self.rows(rows, token.clone(), depth);
+                Outcome::CopyOut { schema, stream, format, file }
             }
         }
     }

@@ -1,20 +1,23 @@
-//! COPY between a table or a query and the client.
+//! COPY between a table or a query and the client, or a file of the server.
 //!
-//! Data comes and goes in the protocol's copy messages, which the server handles. Here are the statement ([`options`]),
+//! Data comes and goes in the protocol's copy messages or in a file; the server handles both. Here are the statement ([`options`]),
 //! the lines of incoming data ([`lines`]), their fields ([`fields`]), the binary format ([`binary`]), and the rows that
 //! they become.
 //!
-//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where a table has CHECK
-//!    constraints, or a column left out is numbered by a sequence, rows go in batches ([`BATCH_ROWS`]).
+//! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where there is a
+//!    WHERE, a table has CHECK constraints, or a column left out is numbered by a sequence, rows go in batches
+//!    ([`BATCH_ROWS`]).
 //! 2. A COPY that does not reach its end leaves nothing: its transaction is rolled back, also if the COPY is only
 //!    dropped.
-//! 3. An error names the table, the line, and the column if it is about one.
+//! 3. WHERE is evaluated over rows with their defaults, before anything else is asked of them ([`filter`]).
+//! 4. An error names the table, the line, and the column if it is about one.
 //!
 //! FREEZE is accepted and changes nothing: rows are never rewritten to become visible.
 //!
 //! Source: PostgreSQL 15 documentation, COPY, "File Formats".
 pub mod binary;
 pub(crate) mod fields;
+mod filter;
 pub(crate) mod lines;
 pub(crate) mod options;
 
@@ -50,7 +53,14 @@ use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 /// What a COPY does once it is planned.
 pub(crate) enum Copy {
     In(Box<Target>),
-    Out(CopyFormat, SendableRecordBatchStream),
+    Out(Box<Source>),
+}
+
+/// Where rows come from, and where they go.
+pub(crate) struct Source {
+    pub(crate) format: CopyFormat,
+    pub(crate) rows: SendableRecordBatchStream,
+    pub(crate) file: Option<String>,
 }
 
 /// Rows and bytes of lines that are checked together.
@@ -69,7 +79,10 @@ pub(crate) struct Target {
     base: Vec<Datum>,
     /// Positions of those that a sequence numbers, and its name.
     numbered: Vec<(usize, RelationName)>,
+    wanted: Option<filter::Wanted>,
     format: CopyFormat,
+    /// Of the server, if the data does not come from the client.
+    file: Option<String>,
 }
 
 /// Evaluates expressions over rows that come later.
@@ -113,7 +126,7 @@ impl Incoming {
     }
 }
 
-/// `COPY ... FROM STDIN` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
+/// `COPY ... FROM` that runs: give it the data as it comes, then [`CopyIn::finish`] it.
 pub struct CopyIn {
     target: Box<Target>,
     incoming: Incoming,
@@ -130,13 +143,14 @@ pub struct CopyIn {
 
 impl Run<'_> {
     pub(crate) async fn copy(&self, copy: &tree::Copy) -> Result<Copy> {
-        if copy.target != CopyTarget::Client {
-            return Err(unsupported("COPY to or from a file or program of the server")
-                .with_hint("psql's \\copy copies to and from the client's files."));
-        }
-        if copy.filter.is_some() {
-            return Err(unsupported("COPY FROM ... WHERE"));
-        }
+        let file = match &copy.target {
+            CopyTarget::Client => None,
+            CopyTarget::File(path) => Some(self.permitted_file(path, copy.from)?),
+            CopyTarget::Program(_) => {
+                return Err(unsupported("COPY to or from a program of the server")
+                    .with_hint("psql's \\copy copies to and from the client's files and programs."));
+            }
+        };
         let format = options::format(&copy.options, !copy.from)?;
         match &copy.source {
             CopySource::Table { name, columns } if copy.from => {
@@ -145,7 +159,11 @@ impl Run<'_> {
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
-                Ok(Copy::In(Box::new(Target { table, columns, base, numbered, format })))
+                let wanted = match &copy.filter {
+                    Some(filter) => Some(self.wanted(&table, filter).await?),
+                    None => None,
+                };
+                Ok(Copy::In(Box::new(Target { table, columns, base, numbered, wanted, format, file })))
             }
             CopySource::Table { name, columns } => {
                 let name = relation(name)?;
@@ -161,19 +179,37 @@ impl Run<'_> {
                 let parsed = crate::parse::statement(&text)?.expect("a query is a statement");
                 let tree::Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
                 let plan = self.plan_tree(query).await?;
-                self.copy_out(plan, format).await
+                self.copy_out(plan, format, file).await
             }
             CopySource::Query(statement, _) => match statement.as_ref() {
                 tree::Statement::Query(query) => {
                     let plan = self.plan_tree(query).await?;
-                    self.copy_out(plan, format).await
+                    self.copy_out(plan, format, file).await
                 }
                 _ => Err(unsupported("COPY of a change of rows")),
             },
         }
     }
 
-    async fn copy_out(&self, plan: LogicalPlan, format: CopyFormat) -> Result<Copy> {
+    /// A file that the current role may read or write.
+    fn permitted_file(&self, path: &str, from: bool) -> Result<String> {
+        let (role, verb) = match from {
+            true => ("pg_read_server_files", "from"),
+            false => ("pg_write_server_files", "to"),
+        };
+        if !self.info.actor(&self.engine.catalog()).is_superuser() {
+            let message = format!("must be superuser or have privileges of the {role} role to COPY {verb} a file");
+            return Err(EngineError::new("42501", message)
+                .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."));
+        }
+        if !std::path::Path::new(path).is_absolute() {
+            let message = format!("relative path not allowed for COPY {verb} file");
+            return Err(EngineError::new("42602", message).with_hint("Name the file from the root of the file system."));
+        }
+        Ok(path.to_owned())
+    }
+
+    async fn copy_out(&self, plan: LogicalPlan, format: CopyFormat, file: Option<String>) -> Result<Copy> {
         let names: Vec<String> =
             plan.schema().fields().iter().map(|f| crate::plan::naming::shown(f.name()).to_string()).collect();
         let format = format.resolve(|name| {
@@ -182,7 +218,7 @@ impl Run<'_> {
             })
         })?;
         let physical = self.physical(&plan).await?;
-        Ok(Copy::Out(format, self.stream(physical, None)?))
+        Ok(Copy::Out(Box::new(Source { format, rows: self.stream(physical, None)?, file })))
     }
 
     /// A row of defaults for the columns that are neither copied nor numbered. Such defaults are constant within a
@@ -247,6 +283,11 @@ impl CopyIn {
             false => Incoming::Lines(Lines::new(target.format.clone()), Fields::default()),
         };
         CopyIn { target, incoming, shared, token, canceller, context, checking: None, count: 0, over: false }
+    }
+
+    /// The server's file that the data lies in; `None`: the client sends it.
+    pub fn file(&self) -> Option<&str> {
+        self.target.file.as_deref()
     }
 
     /// Whether the data is in the binary format.
@@ -331,7 +372,7 @@ impl CopyIn {
 
     async fn store_lines(&mut self, at_end: bool) -> Result<()> {
         let table = &self.target.table;
-        if self.target.numbered.is_empty() && table.is_plain() {
+        if self.target.numbered.is_empty() && self.target.wanted.is_none() && table.is_plain() {
             let shared = self.shared.clone();
             let mut slot = shared.cell.lock().await;
             let txn = still_open(&mut slot)?;
@@ -411,6 +452,9 @@ impl CopyIn {
                 let value = assign_datum(Datum::Int8(number), table.columns[*at].data_type);
                 row[*at] = value.map_err(|e| self.target.at_line(*line, e))?;
             }
+        }
+        if let Some(wanted) = &self.target.wanted {
+            rows = Box::pin(run.wanted_of(wanted, rows)).await?;
         }
         for (line, row) in &rows {
             check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;

@@ -12,10 +12,16 @@ use terrace_engine::{EngineError, Result};
 pub enum Outcome {
     /// Rows as they are produced. [`Prepared::tag`] says how they end.
     Rows { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>> },
-    /// `COPY ... FROM STDIN` waits for its data. [`CopyIn::finish`] ends the statement.
+    /// `COPY ... FROM` waits for its data. [`CopyIn::finish`] ends the statement.
     CopyIn(Box<CopyIn>),
     /// `COPY ... TO STDOUT`: rows to be written in that format. [`Prepared::tag`] says how they end.
-    CopyOut { schema: SchemaRef, stream: BoxStream<'static, Result<RecordBatch>>, format: CopyFormat },
+    CopyOut {
+        schema: SchemaRef,
+        stream: BoxStream<'static, Result<RecordBatch>>,
+        format: CopyFormat,
+        /// Of the server, if the data does not go to the client.
+        file: Option<String>,
+    },
     /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
     Command { tag: String, notices: Vec<EngineError> },
     /// The statement was empty.

@@ -23,29 +23,44 @@ enum Part {
     Text,
 }
 
-/// A function: its name, whether its argument is a jsonb, whether it is of objects, and its columns.
+/// What rows are made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// The items of an array.
+    Array,
+    /// The members of an object.
+    Object,
+    /// An object: it is the one row.
+    Record,
+    /// An array of objects.
+    Records,
+}
+
+/// A function: its name, whether its argument is a jsonb, what its rows are made of, and its columns.
 pub(crate) struct Spread {
     pub(crate) name: &'static str,
     pub(crate) jsonb: bool,
-    of_object: bool,
+    of: Of,
     columns: &'static [(&'static str, Part)],
 }
 
 macro_rules! both {
-    ($json:literal, $jsonb:literal, $of_object:literal, $columns:expr) => {
+    ($json:literal, $jsonb:literal, $of:expr, $columns:expr) => {
         [
-            Spread { name: $json, jsonb: false, of_object: $of_object, columns: $columns },
-            Spread { name: $jsonb, jsonb: true, of_object: $of_object, columns: $columns },
+            Spread { name: $json, jsonb: false, of: $of, columns: $columns },
+            Spread { name: $jsonb, jsonb: true, of: $of, columns: $columns },
         ]
     };
 }
 
-const FUNCTIONS: [[Spread; 2]; 5] = [
-    both!("json_array_elements", "jsonb_array_elements", false, &[("value", Part::Value)]),
-    both!("json_array_elements_text", "jsonb_array_elements_text", false, &[("value", Part::Text)]),
-    both!("json_object_keys", "jsonb_object_keys", true, &[("", Part::Name)]),
-    both!("json_each", "jsonb_each", true, &[("key", Part::Name), ("value", Part::Value)]),
-    both!("json_each_text", "jsonb_each_text", true, &[("key", Part::Name), ("value", Part::Text)]),
+const FUNCTIONS: [[Spread; 2]; 7] = [
+    both!("json_array_elements", "jsonb_array_elements", Of::Array, &[("value", Part::Value)]),
+    both!("json_array_elements_text", "jsonb_array_elements_text", Of::Array, &[("value", Part::Text)]),
+    both!("json_object_keys", "jsonb_object_keys", Of::Object, &[("", Part::Name)]),
+    both!("json_each", "jsonb_each", Of::Object, &[("key", Part::Name), ("value", Part::Value)]),
+    both!("json_each_text", "jsonb_each_text", Of::Object, &[("key", Part::Name), ("value", Part::Text)]),
+    both!("json_to_record", "jsonb_to_record", Of::Record, &[("", Part::Value)]),
+    both!("json_to_recordset", "jsonb_to_recordset", Of::Records, &[("", Part::Value)]),
 ];
 
 pub(crate) fn function(name: &str) -> Option<&'static Spread> {
@@ -74,23 +89,39 @@ impl Spread {
         if part == Part::Value { self.takes() } else { DataType::Text }
     }
 
+    /// Whether its rows are records: who calls it says which columns they have.
+    pub(crate) fn is_of_records(&self) -> bool {
+        matches!(self.of, Of::Record | Of::Records)
+    }
+
     /// 22023
     fn check(&self, text: &str) -> Result<(), EngineError> {
         let kind = json::kind(text);
         let name = self.name;
-        let message = match (self.of_object, self.jsonb, kind) {
-            (true, _, Kind::Object) | (false, _, Kind::Array) => return Ok(()),
-            (true, true, _) if self.columns.len() == 2 => format!("cannot call {name} on a non-object"),
-            (true, false, Kind::Array) if self.columns.len() == 2 => "cannot deconstruct an array as an object".into(),
-            (true, false, _) if self.columns.len() == 2 => "cannot deconstruct a scalar".into(),
-            (true, _, Kind::Array) => format!("cannot call {name} on an array"),
-            (true, ..) => format!("cannot call {name} on a scalar"),
-            (false, true, Kind::Object) => "cannot extract elements from an object".into(),
-            (false, true, _) => "cannot extract elements from a scalar".into(),
-            (false, false, Kind::Object) => format!("cannot call {name} on a non-array"),
-            (false, false, _) => format!("cannot call {name} on a scalar"),
+        let pairs = self.columns.len() == 2;
+        let message = match (self.of, self.jsonb, kind) {
+            (Of::Object | Of::Record, _, Kind::Object) | (Of::Array | Of::Records, _, Kind::Array) => return Ok(()),
+            (Of::Object, true, _) if pairs => format!("cannot call {name} on a non-object"),
+            (Of::Object, false, Kind::Array) if pairs => "cannot deconstruct an array as an object".into(),
+            (Of::Object, false, _) if pairs => "cannot deconstruct a scalar".into(),
+            (Of::Object | Of::Record, _, Kind::Array) => format!("cannot call {name} on an array"),
+            (Of::Records, true, _) => format!("cannot call {name} on a non-array"),
+            (Of::Records, false, Kind::Object) => format!("cannot call {name} on an object"),
+            (Of::Object | Of::Record | Of::Records, ..) => format!("cannot call {name} on a scalar"),
+            (Of::Array, true, Kind::Object) => "cannot extract elements from an object".into(),
+            (Of::Array, true, _) => "cannot extract elements from a scalar".into(),
+            (Of::Array, false, Kind::Object) => format!("cannot call {name} on a non-array"),
+            (Of::Array, false, _) => format!("cannot call {name} on a scalar"),
         };
         Err(EngineError::new("22023", message))
+    }
+
+    /// 22023, of an item of an array.
+    fn check_item(&self, item: &str) -> Result<(), EngineError> {
+        match self.of == Of::Records && json::kind(item) != Kind::Object {
+            true => Err(EngineError::new("22023", format!("argument of {} must be an array of objects", self.name))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -160,9 +191,15 @@ fn value(array: &ArrayRef, row: usize) -> &str {
 
 /// Adds the parts of a value; how many there are.
 fn pushed(spread: &Spread, part: Part, text: &str, items: &mut ColumnBuilder) -> Result<usize, EngineError> {
+    if spread.of == Of::Record {
+        spread.check(text)?;
+        items.push(if spread.jsonb { DatumRef::Jsonb(text) } else { DatumRef::Json(text) });
+        return Ok(1);
+    }
     let found = json::members(text)?;
     spread.check(text)?;
     for (name, member) in &found {
+        spread.check_item(member)?;
         match part {
             Part::Name => items.push(DatumRef::Text(name)),
             Part::Value if spread.jsonb => items.push(DatumRef::Jsonb(member)),

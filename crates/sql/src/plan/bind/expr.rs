@@ -39,7 +39,7 @@ impl Binder<'_> {
                 scope.column(name)
             }
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
-            ExprKind::Parameter(number) if matches!(scope.clause.get(), Clause::Check | Clause::Default) => {
+            ExprKind::Parameter(number) if matches!(scope.clause.get(), Clause::Check | Clause::Copied | Clause::Default) => {
                 wrong(expr.at, "42P02", format!("there is no parameter ${number}"))
             }
             ExprKind::Parameter(number) => self.parameter(*number),

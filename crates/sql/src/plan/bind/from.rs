@@ -8,7 +8,7 @@
 use super::query::{Around, deeper};
 use super::scope::{Clause, Ctes, Kind, Scope};
 use super::sets::Standing;
-use super::{Binder, Placed, Result, bounds, fail, system, unsupported, wrong};
+use super::{Binder, Placed, Result, bounds, fail, records, system, unsupported};
 use crate::error::undefined_table;
 use crate::functions::arrays::calls::is_function;
 use crate::functions::chars;
@@ -118,21 +118,18 @@ impl Binder<'_> {
                 self.derived(plan, bound.titles, &alias.name.name, Some(alias))
             }
             FromItem::Functions { functions, ordinality, rows_from: false, alias, .. } => {
-                if let Some(column) = functions.iter().flat_map(|function| &function.columns).next() {
-                    let message = "a column definition list is only allowed for functions returning \"record\"";
-                    return wrong(column.name.at, "42601", message);
-                }
                 let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
                 let around = Around { scope: before.or(around.scope), ..around };
                 if let ExprKind::Call(call) = &function.call.kind {
                     let nothing = Source::nothing()?;
                     let scope = Scope::new(&nothing, around.scope, around.ctes);
                     scope.clause.set(Clause::Function);
-                    let standing = Standing { alias: alias.as_ref(), numbered: *ordinality };
+                    let standing = Standing { alias: alias.as_ref(), numbered: *ordinality, columns: &function.columns };
                     if let Some(source) = self.lists_in_from(call, standing, &scope, function.call.at)? {
                         return Ok(source);
                     }
                 }
+                records::refuse_columns(&function.columns)?;
                 match &function.call.kind {
                     _ if *ordinality => unsupported("WITH ORDINALITY of this function"),
                     ExprKind::Call(call) => self.function_in_from(call, alias.as_ref(), around, &function.call),

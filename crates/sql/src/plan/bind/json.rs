@@ -232,6 +232,9 @@ impl Binder<'_> {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
+        if spread.is_of_records() {
+            return wrong(at, "0A000", "function returning record called in context that cannot accept type record");
+        }
         let arg = self.spread_arg(spread, call, at, scope)?;
         match <[_; 1]>::try_from(spread.columns(&arg, false)) {
             Ok([(_, items)]) => Ok(Expr::Unnest(Unnest::new(items))),

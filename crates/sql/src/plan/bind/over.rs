@@ -47,6 +47,8 @@ pub(crate) enum Part {
     Delete,
     Returning,
     Check,
+    /// COPY FROM ... WHERE.
+    Copied,
     Default,
     Values,
     /// SELECT ... FOR UPDATE.
@@ -63,7 +65,7 @@ pub(crate) enum Wanted<'q> {
     Value { column: &'q ColumnDef, value: &'q tree::Expr },
     /// The default of a column, NULL where it has none.
     Default(&'q ColumnDef),
-    /// A constraint.
+    /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
 }
 
@@ -100,6 +102,7 @@ impl Part {
             Part::Update | Part::Delete => Clause::Update,
             Part::Returning => Clause::Returning,
             Part::Check => Clause::Check,
+            Part::Copied => Clause::Copied,
             Part::Default => Clause::Default,
             Part::Values => Clause::Values,
             Part::Locking => Clause::Locking,
@@ -261,7 +264,8 @@ impl Binder<'_> {
             }
             Wanted::Condition(condition) => {
                 titles.push(String::new());
-                exprs.push(self.condition(condition, "CHECK", scope)?);
+                let of = if scope.clause.get() == Clause::Copied { "WHERE" } else { "CHECK" };
+                exprs.push(self.condition(condition, of, scope)?);
             }
         }
         Ok(())
@@ -299,6 +303,7 @@ pub(super) fn no_column<T>(at: tree::At) -> Result<T> {
 pub(super) fn refuse_subquery(clause: Clause, at: tree::At) -> Result<()> {
     match clause {
         Clause::Check => wrong(at, "0A000", "cannot use subquery in check constraint"),
+        Clause::Copied => wrong(at, "0A000", "cannot use subquery in COPY FROM WHERE condition"),
         Clause::Default => wrong(at, "0A000", "cannot use subquery in DEFAULT expression"),
         _ => Ok(()),
     }

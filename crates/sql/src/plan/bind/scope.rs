@@ -43,6 +43,8 @@ pub(super) enum Clause {
     Update,
     Returning,
     Check,
+    /// COPY FROM ... WHERE.
+    Copied,
     Default,
     /// A SELECT that locks rows.
     Locking,
@@ -70,6 +72,7 @@ impl Clause {
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::Check => "check constraints",
+            Clause::Copied => "COPY FROM WHERE conditions",
             Clause::Default => "DEFAULT expressions",
             Clause::Locking => "FOR UPDATE",
         }

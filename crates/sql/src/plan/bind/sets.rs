@@ -16,7 +16,9 @@ use crate::values::field_type;
 use datafusion::common::Column;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{self as tree, Alias, At, Call, ExprKind, FromItem, JoinKind, JoinOn, Literal};
+use terrace_grammar::statement::{
+    self as tree, Alias, At, Call, ColumnDefinition, ExprKind, FromItem, JoinKind, JoinOn, Literal,
+};
 
 /// The columns of a function: their names (empty: the function's), and a list for each.
 pub(super) type Lists = Vec<(&'static str, Expr)>;
@@ -27,6 +29,8 @@ pub(super) struct Standing<'s> {
     pub(super) alias: Option<&'s Alias>,
     /// WITH ORDINALITY.
     pub(super) numbered: bool,
+    /// Of the records that it answers.
+    pub(super) columns: &'s [ColumnDefinition],
 }
 
 impl Binder<'_> {
@@ -122,14 +126,12 @@ impl Binder<'_> {
         if !always || (padded && *ordinality) || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
             return Ok(None);
         }
-        let Some(lists) = self.lists(call, *at, &scope, padded)?.filter(|_| columns.is_empty()) else {
-            return Ok(None);
-        };
+        let Some(lists) = self.lists(call, *at, &scope, padded)? else { return Ok(None) };
         if !lists.iter().any(|(_, list)| list.any_column_refs()) {
             return Ok(None);
         }
         bounds::joins(left.relations.len() + 1)?;
-        let standing = Standing { alias: alias.as_ref(), numbered: *ordinality };
+        let standing = Standing { alias: alias.as_ref(), numbered: *ordinality, columns };
         let mut made = self.lists_over(left.clone(), lists, call, standing, padded)?;
         let [relation] = made.relations.as_mut_slice() else { unreachable!("one relation was made") };
         relation.padded = padded;
@@ -153,6 +155,7 @@ impl Binder<'_> {
         padded: bool,
     ) -> Result<Source> {
         let shown = standing.alias.map_or(call.name.last().name.as_str(), |alias| alias.name.name.as_str());
+        let record = self.record_of(call, standing)?;
         let value = lists.len() == 1 && !standing.numbered;
         if standing.numbered {
             let all = lists.iter().map(|(_, list)| list.clone()).collect();
@@ -193,8 +196,12 @@ impl Binder<'_> {
             never_null: None,
             padded: false,
             table_oid: None,
-            value,
+            value: value && record.is_none(),
         };
-        renamed(Source::of(plan, relation), standing.alias)
+        let source = Source::of(plan, relation);
+        match record {
+            Some(spread) => self.with_columns(source, spread, standing.columns),
+            None => renamed(source, standing.alias),
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{Function, Slot};
 use crate::functions::calendar::moved;
 use crate::memory;
 use rustc_hash::FxHashSet;
-use terrace_engine::types::{Array, Items, Zone, is_infinite};
+use terrace_engine::types::{Array, Items, Zone, is_infinite, json};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const INT: Slot = Slot::Is(DataType::Int4);
@@ -177,6 +177,18 @@ pub(super) const TABLE: &[Function] = &[
     // `SET a[1] = x`, `SET a[1:2] = x`: what becomes of the array.
     joins("array with", &[Slot::Array, INT, Slot::Item], Slot::Array, with_item),
     joins("array with slice", &[Slot::Array, INT, INT, Slot::Array], Slot::Array, with_slice),
+    Function {
+        least: 1,
+        ..measures("json_object", &[Slot::Texts, Slot::Texts], Slot::Is(DataType::Json), |_, v| {
+            Ok(Datum::Json(object(v)?.into()))
+        })
+    },
+    Function {
+        least: 1,
+        ..measures("jsonb_object", &[Slot::Texts, Slot::Texts], Slot::Is(DataType::Jsonb), |_, v| {
+            Ok(Datum::Jsonb(json::normal(&object(v)?)?.into()))
+        })
+    },
 ];
 
 /// Times from the first to the second, a step after the other. Steps are by the session's clock.
@@ -477,4 +489,38 @@ fn with_slice(of: DataType, values: &[Datum]) -> Result<Datum> {
         *place = item;
     }
     array(of, items)
+}
+
+/// JSON of keys and values: of one array, where they take turns, or of two.
+fn object(v: &[Datum]) -> Result<String> {
+    let mut keys = items(&v[0])?;
+    let values = match v.get(1) {
+        Some(values) => items(values)?,
+        None if keys.len() % 2 == 1 => {
+            return Err(EngineError::new("2202E", "array must have even number of elements"));
+        }
+        None => {
+            let (first, second): (Vec<_>, Vec<_>) = keys.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+            keys = first.into_iter().map(|(_, key)| key).collect();
+            second.into_iter().map(|(_, value)| value).collect()
+        }
+    };
+    if keys.len() != values.len() {
+        return Err(EngineError::new("2202E", "mismatched array dimensions"));
+    }
+    let mut out = String::from("{");
+    for (at, (key, value)) in keys.iter().zip(&values).enumerate() {
+        if key.is_null() {
+            return Err(EngineError::new("22004", "null value not allowed for object key"));
+        }
+        out.push_str(if at == 0 { "" } else { ", " });
+        json::write_text(&mut out, text(key)?);
+        out.push_str(" : ");
+        match value {
+            Datum::Null => out.push_str("null"),
+            value => json::write_text(&mut out, text(value)?),
+        }
+    }
+    out.push('}');
+    Ok(out)
 }
