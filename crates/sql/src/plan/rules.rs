@@ -29,8 +29,9 @@ pub(crate) use marks::{named, optional};
 pub(crate) use set_operations::is_of_sets;
 
 use crate::error::{tunnel, unsupported};
+use crate::plan::apply::is_given;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -100,12 +101,13 @@ fn refuse_volatile(plan: &LogicalPlan) -> Result<()> {
     }
 }
 
-/// Whether something in a plan, its subqueries included, is computed anew each time.
+/// Whether something in a plan, its subqueries included, is computed anew each time. (Values that are put into it are
+/// the same for a whole run.)
 pub(crate) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            volatile |= expr.is_volatile();
+            volatile |= expr.exists(|part| Ok(part.is_volatile_node() && !is_given(part)))?;
             Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     })?;

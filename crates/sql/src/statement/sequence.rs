@@ -348,7 +348,8 @@ impl Run<'_> {
             if !self.begin_statement().await.table(&name).is_some_and(|t| is_owned(t)) {
                 continue;
             }
-            let old = self.alone_if(&name, |_| Ok(())).await?;
+            let catalog = self.begin_statement().await;
+            let old = self.alone_if(&name, |old| self.info.actor(&catalog).require_owner_of(&catalog, old)).await?;
             if !is_owned(&old) {
                 continue;
             }

@@ -30,7 +30,7 @@ enum Of {
     Array,
     /// The members of an object.
     Object,
-    /// An object: it is the one row.
+    /// An object: it is the one row. Of NULL there is one, too.
     Record,
     /// An array of objects.
     Records,
@@ -75,6 +75,7 @@ impl Spread {
     /// The names of the columns, and for each an array of what it has. A name may be empty: it is the function's.
     /// `padded`: where there is nothing, a NULL.
     pub(crate) fn columns(&'static self, arg: &Expr, padded: bool) -> Vec<(&'static str, Expr)> {
+        let padded = padded || self.of == Of::Record;
         let column = |(at, (title, _)): (usize, &(&'static str, Part))| {
             let signature = Signature::any(1, Volatility::Immutable);
             let name = format!("{} {at} {padded}", self.name);

@@ -5,8 +5,9 @@
 //! 2. Rows of LATERAL go on as they come: not all of one run need to be in memory.
 //! 3. A query that is a value fails with 21000 at its second row.
 //! 4. Before each run it is asked whether the statement may go on.
-//! 5. One plan runs again and again, where there can be one. It is this stream's: no other one puts values into it, and
-//!    a run has ended, or is no longer wanted, before the next begins.
+//! 5. One plan runs again and again, where there can be one. It is this stream's until that ends: no other one puts
+//!    values into it, and a run has ended, or is no longer wanted, before the next begins. Then it is the next stream's
+//!    ([`Inner::again`]).
 use super::Kind;
 use super::planning::{Again, Inner};
 use crate::error::tunnel;
@@ -207,6 +208,16 @@ enum Source {
         values: Vec<ScalarValue>,
         gathered: Option<(Vec<RecordBatch>, usize)>,
     },
+}
+
+impl Drop for Running {
+    /// Invariant 5.
+    fn drop(&mut self) {
+        self.rows = None;
+        if let Some(Some(again)) = self.again.take() {
+            self.inner.give_back(again);
+        }
+    }
 }
 
 impl Running {

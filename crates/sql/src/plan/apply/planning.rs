@@ -59,9 +59,11 @@ impl ExtensionPlanner for Planning {
         let values = apply.values.iter().map(of).collect::<Result<Vec<Arc<dyn PhysicalExpr>>>>()?;
         let apply = optimized(apply.clone(), state)?;
         let keeps = !is_volatile(&apply.query)?;
-        let inner = Inner { apply, state: state.clone(), keeps };
+        let inner = Inner { apply, state: state.clone(), keeps, spare: Mutex::default() };
         // Where a constant must stand, as in LIMIT, there is none yet.
-        let shown = inner.again().await.ok().map(|again| again.plan);
+        let again = inner.again().await.ok();
+        let shown = again.as_ref().map(|again| again.plan.clone());
+        again.into_iter().for_each(|again| inner.give_back(again));
         Ok(Some(Arc::new(ApplyExec::new(physical.clone(), shown, values, Arc::new(inner)))))
     }
 }
@@ -87,6 +89,8 @@ pub(super) struct Inner {
     state: SessionState,
     /// The same values have the same answer.
     pub(super) keeps: bool,
+    /// Plans that no stream uses.
+    spare: Mutex<Vec<Again>>,
 }
 
 impl fmt::Debug for Inner {
@@ -105,8 +109,22 @@ pub(super) struct Again {
 pub(super) type Values = Arc<Mutex<Vec<ScalarValue>>>;
 
 impl Inner {
-    /// A plan for any values, if there can be one.
+    /// A plan for any values that nobody else uses, if there can be one. Within another `Apply` one is wanted for each
+    /// run of that.
     pub(super) async fn again(&self) -> Result<Again> {
+        let spare = self.spare.lock().pop();
+        match spare {
+            Some(again) => Ok(again),
+            None => self.planned_again().await,
+        }
+    }
+
+    /// Its stream has ended.
+    pub(super) fn give_back(&self, again: Again) {
+        self.spare.lock().push(again);
+    }
+
+    async fn planned_again(&self) -> Result<Again> {
         let (values, taken) = (Values::default(), &self.apply.taken);
         let plan = with_given(self.apply.query().clone(), &|field, column| {
             let at = taken.iter().position(|known| known == column)?;
@@ -166,6 +184,11 @@ pub(crate) fn settled(condition: &Expr, schema: &DFSchemaRef, any: bool) -> Resu
     let simplifier = ExprSimplifier::new(SimplifyContext::builder().with_schema(schema.clone()).build());
     // What fails here fails where it is evaluated.
     Ok(simplifier.simplify(with.data.clone()).unwrap_or(with.data))
+}
+
+/// Whether it is a value that is put into a plan.
+pub(crate) fn is_given(expr: &Expr) -> bool {
+    given_in(expr).is_some()
 }
 
 fn given_in(expr: &Expr) -> Option<&Given> {

@@ -139,8 +139,8 @@ impl Binder<'_> {
         let catalog: &Catalog = self.planner.catalog;
         let actor = match self.views.within.borrow().last() {
             Some(Within::System | Within::Kept) => return Ok(()),
+            _ if self.views.defines.borrow().is_some() => return Ok(()),
             Some(Within::View(view)) => Actor::of_oid(catalog.owner(view.oid), catalog),
-            None if self.views.defines.borrow().is_some() => return Ok(()),
             None => self.planner.info.actor(catalog),
         };
         Ok(may(&actor, catalog)?)

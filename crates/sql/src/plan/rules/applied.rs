@@ -21,7 +21,7 @@ use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias,
+    Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::cell::Cell;
@@ -76,7 +76,10 @@ impl Names {
             return Ok(Transformed::no(plan));
         }
         let schema = plan.schema().clone();
-        let keeps_columns = !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+        let keeps_columns = !matches!(
+            plan,
+            LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_))
+        );
         let place = Place::of(&plan);
         let mut input = plan.inputs()[0].clone();
         let names = NamePreserver::new(&plan);
@@ -99,7 +102,15 @@ impl Names {
                 made => name.restore(made),
             });
         }
-        let made = plan.with_new_exprs(exprs, vec![input])?;
+        let made = match plan {
+            // `with_new_exprs` refuses one that has an order.
+            LogicalPlan::Distinct(Distinct::On(_)) => {
+                let mut exprs = exprs.into_iter();
+                let next = |_| Ok(Transformed::yes(exprs.next().expect("as many as there were")));
+                plan.map_expressions(next)?.data.map_children(|_| Ok(Transformed::yes(std::mem::take(&mut input))))?.data
+            }
+            plan => plan.with_new_exprs(exprs, vec![input])?,
+        };
         if !keeps_columns {
             return Ok(Transformed::yes(made));
         }
