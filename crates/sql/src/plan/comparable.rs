@@ -14,7 +14,8 @@
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
 //!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
 //!    (42883).
-//! 6. Equal constants are equal expressions ([`value_alone`]).
+//! 6. Plain numerics are compared by their keys ([`crate::values::decimal`]). Of equal ones the first is kept.
+//! 7. Equal constants are equal expressions ([`value_alone`]).
 //!
 //! This is an analyzer rule. It runs last, so that the types are known.
 //!
@@ -23,8 +24,9 @@
 use crate::error::tunnel;
 use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
-use crate::functions::{builtin, json};
+use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
+use crate::values::decimal;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -128,7 +130,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Json => Ok(json::alone(column).alias_qualified(qualifier.cloned(), field.name())),
-                    By::Key => internal_err!("a column of intervals or arrays is told above"),
+                    By::Key => internal_err!("a column that goes by keys is told above"),
                     By::Nothing => Err(not_compared()),
                     By::Never => Err(no_equality()),
                 }
@@ -137,9 +139,10 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             let projected = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?;
             Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(projected)))))
         }
-        LogicalPlan::Distinct(Distinct::On(on)) => {
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
             for expr in &on.on_expr {
                 match by(&expr.get_type(schema)?) {
+                    By::Key if decimal::is_decimal(&expr.get_type(schema)?) => {}
                     By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
                     By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
                     By::Nothing => return Err(not_compared()),
@@ -147,13 +150,20 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves | By::Canonical => {}
                 }
             }
-            Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))))
+            let mut changed = false;
+            let sorted = on.sort_expr.iter_mut().flatten().map(|by| &mut by.expr);
+            for expr in on.on_expr.iter_mut().chain(sorted) {
+                if decimal::is_decimal(&expr.get_type(schema)?) {
+                    changed |= wrap(expr, schema)?;
+                }
+            }
+            Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
         }
         other => Ok(Transformed::no(other)),
     }
 }
 
-/// Whether intervals or arrays are grouped by.
+/// Whether intervals, numerics or arrays are grouped by.
 fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     for expr in groups {
         if !matches!(expr, Expr::GroupingSet(_)) && matches!(by(&expr.get_type(schema)?), By::Key) {
@@ -163,7 +173,7 @@ fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(false)
 }
 
-/// Groups by what intervals and arrays compare by; the first one of a group stands for it (invariant 3).
+/// Groups by what intervals, numerics and arrays compare by; the first one of a group stands for it (invariant 3).
 fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, mut aggr_expr, schema: told, .. } = aggregate;
     let of_groups = group_expr.len();
@@ -194,6 +204,11 @@ fn refused(what: &str, of: &ArrowType) -> DataFusionError {
     if let ArrowType::List(_) = of {
         return tunnel(EngineError::unsupported(format!("{what} of arrays is not supported")));
     }
+    if decimal::is_decimal(of) {
+        let error =
+            EngineError::unsupported(format!("{what} of numerics without precision and scale is not supported"));
+        return tunnel(error.with_hint("Cast them to numeric(p, s)."));
+    }
     let error = EngineError::unsupported(format!("{what} of intervals is not supported"));
     tunnel(error.with_hint("Compare a number of seconds instead: extract(epoch FROM interval)."))
 }
@@ -208,7 +223,8 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if let Expr::GroupingSet(sets) = &*expr {
         for e in sets.distinct_expr() {
             if !matches!(by(&e.get_type(schema)?), By::Themselves) {
-                let message = "grouping sets of double precision, real, interval, jsonb or arrays are not supported";
+                let message =
+                    "grouping sets of double precision, real, numeric, interval, jsonb or arrays are not supported";
                 return Err(tunnel(EngineError::unsupported(message)));
             }
         }
@@ -216,7 +232,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     }
     match by(&expr.get_type(schema)?) {
         By::Themselves => Ok(false),
-        By::Key => internal_err!("intervals and arrays are grouped by their keys"),
+        By::Key => internal_err!("these are grouped by their keys"),
         By::Nothing => Err(not_compared()),
         By::Never => Err(no_equality()),
         kind @ (By::Canonical | By::Json) => {
@@ -289,7 +305,9 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::AggregateFunction(mut call) => {
             refuse_extremes(&call, schema)?;
-            if call.params.distinct || (is_extreme(&call.func) && !of_intervals(&call.params.args, schema)?) {
+            let keyed = is_extreme(&call.func) || aggregates::is_computed(call.func.name());
+            let own = keyed && of_keys(&call.params.args, schema)?;
+            if (call.params.distinct || is_extreme(&call.func)) && !own {
                 all(&mut call.params.args.iter_mut())?;
             }
             refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
@@ -299,7 +317,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::WindowFunction(mut call) => {
             let extreme = refuse_in_window(&call, schema)?;
             let params = &mut call.params;
-            if extreme && !of_intervals(&params.args, schema)? {
+            if extreme && !of_keys(&params.args, schema)? {
                 all(&mut params.args.iter_mut())?;
             }
             all(&mut params.partition_by.iter_mut())?;
@@ -319,8 +337,8 @@ fn is_extreme(function: &AggregateUDF) -> bool {
     matches!(function.name(), "min" | "max")
 }
 
-/// They have extremes of their own ([`crate::functions::aggregates`]).
-fn of_intervals(args: &[Expr], schema: &DFSchema) -> Result<bool> {
+/// They have aggregates of their own, which go by keys ([`crate::functions::aggregates`]).
+fn of_keys(args: &[Expr], schema: &DFSchema) -> Result<bool> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     Ok(types.iter().any(|of| matches!(by(of), By::Key)))
 }
@@ -360,7 +378,8 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
         if !call.params.distinct {
             refuse_order(std::iter::once(arg), schema)?;
         }
-        if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" {
+        let of_own = decimal::is_decimal(&of) && aggregates::is_computed(call.func.name());
+        if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" && !of_own {
             return Err(refused(&format!("{} of DISTINCT", call.func.name()), &of));
         }
     }

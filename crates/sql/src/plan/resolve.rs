@@ -14,12 +14,13 @@
 //! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
 use crate::cast::{Castable, LOOSE, castable};
 use crate::error::tunnel;
-use crate::functions::arithmetic::Function;
+use crate::functions::arithmetic::{self, Function};
 use crate::functions::arrays::{self, OF_ARRAY};
 use crate::functions::convert::{self, constant, convert, convert_scalar, is_open, needs_zone, reads_row};
-use crate::functions::{builtin, chars, interval};
+use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -116,6 +117,7 @@ fn aggregate(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transform
     let name = call.func.name().to_owned();
     match name.as_str() {
         _ if adds_up(&name) => of_spans(&mut call.params.args, schema)?,
+        _ if aggregates::takes_doubles(&name) => as_doubles(&mut call.params.args, schema)?,
         "json_agg" | "jsonb_agg" => chars::show_blanks_in(&name, &mut call.params.args, schema)?,
         "first_value" | "last_value" | "nth_value" => {
             let message = format!("window function {name} requires an OVER clause");
@@ -146,6 +148,16 @@ fn of_spans(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
+/// Plain numerics as doubles: DataFusion has no cast of them.
+fn as_doubles(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    for arg in args {
+        if is_decimal(&arg.get_type(schema)?) {
+            *arg = convert(std::mem::take(arg), DataType::Float8);
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what a window function cannot do with its arguments, and gives a default the type of what it stands for.
 fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     refuse_window_arguments(call.fun.name(), &call.params)?;
@@ -156,6 +168,9 @@ fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     }
     if adds_up(call.fun.name()) {
         of_spans(&mut call.params.args, schema)?;
+    }
+    if aggregates::takes_doubles(call.fun.name()) {
+        as_doubles(&mut call.params.args, schema)?;
     }
     match &call.fun {
         WindowFunctionDefinition::AggregateUDF(function) => {
@@ -264,7 +279,11 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
     if all(is_number) {
         // A real and another number are compared as doubles; in a list, and as a result, a real stays a real.
         let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
-        return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
+        if any(is_float) {
+            return Some(if single { DataType::Float4 } else { DataType::Float8 });
+        }
+        let plain = arithmetic::compared_as_plain(typed().map(|field| field.data_type()));
+        return plain.then_some(DataType::Numeric(None));
     }
     if all(is_time) {
         let zoned = any(is_zoned);
@@ -629,6 +648,9 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);
             *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
+        } else if numbers && types.iter().any(|t| is_numeric(t)) {
+            *to = engine_type(&arithmetic::united(types.into_iter().filter(|t| **t != ArrowType::Null)));
+            continue;
         }
         // A column that has no type in any query is text, also for a UNION around this one.
         if union.inputs.iter().all(|input| is_null(input, at)) {
@@ -655,7 +677,11 @@ fn told(inputs: &[Arc<LogicalPlan>], schema: &DFSchema) -> Result<DFSchema> {
         if !is_number(&first) {
             return (first != ArrowType::Utf8 && typed.all(|t| *t == first)).then_some(first);
         }
-        typed.try_fold(first, |wide, next| if is_number(next) { type_union_coercion(&wide, next) } else { None })
+        typed.try_fold(first, |wide, next| match is_number(next) {
+            true if wide == *next => Some(wide),
+            true => type_union_coercion(&wide, next),
+            false => None,
+        })
     };
     let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
         let field = match will_be(at) {
@@ -760,11 +786,12 @@ fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataT
         _ if is_zoned(t) => Some((2, DataType::Timestamptz)),
         _ => None,
     };
-    let number = |t: &ArrowType| match t {
-        ArrowType::Decimal128(..) => Some((rank(t), DataType::Numeric(None))),
-        _ if is_number(t) => Some((rank(t), engine_type(t)?)),
-        _ => None,
-    };
+    let number = |t: &ArrowType| if is_number(t) { Some((rank(t), engine_type(t)?)) } else { None };
+    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
+    if left != right && exact(left) && exact(right) && (is_numeric(left) || is_numeric(right)) {
+        let to = engine_type(&arithmetic::united([left, right].into_iter()));
+        return (to, to);
+    }
     let both = time(left).zip(time(right)).or_else(|| number(left).zip(number(right)));
     match both {
         Some(((a, _), (b, to))) if a < b => (Some(to), None),
@@ -779,8 +806,13 @@ fn rank(number: &ArrowType) -> u8 {
         ArrowType::Int16 => 0,
         ArrowType::Int32 => 1,
         ArrowType::Int64 => 2,
-        ArrowType::Decimal128(..) => 3,
         ArrowType::Float32 => 4,
-        _ => 5,
+        ArrowType::Float64 => 5,
+        _ => 3,
     }
+}
+
+/// A numeric with precision and scale, or without.
+fn is_numeric(data_type: &ArrowType) -> bool {
+    is_number(data_type) && rank(data_type) == 3
 }

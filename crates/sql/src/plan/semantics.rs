@@ -8,7 +8,8 @@ use crate::error::tunnel;
 use crate::functions::arithmetic::{Function, is_number};
 use crate::functions::convert::{convert, convert_scalar, is_written};
 use crate::plan::rules::{Rewrite, Semantics, optional};
-use crate::values::field_type;
+use crate::values::decimal::is_decimal;
+use crate::values::{field_type, to_scalar};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -16,6 +17,8 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::analyzer::AnalyzerRule;
+use terrace_engine::types::Decimal;
+use terrace_engine::{DataType, Datum};
 
 #[derive(Debug)]
 pub(crate) struct PostgresSemantics;
@@ -54,6 +57,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             }
         }
         Expr::Negative(value) => match value.get_type(schema)? {
+            plain if is_decimal(&plain) => {
+                let zero = to_scalar(&Datum::Decimal(Decimal::from_int(0).encode()), DataType::Numeric(None));
+                Ok(Transformed::yes(Function::Subtract.call(Expr::Literal(zero, None), *value)))
+            }
             integer @ (ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64) => {
                 let zero = Expr::Literal(ScalarValue::new_zero(&integer)?, None);
                 Ok(Transformed::yes(Function::Subtract.call(zero, *value)))
