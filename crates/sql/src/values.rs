@@ -525,7 +525,7 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
         ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
         ArrowType::List(_) => list_datum(array.as_list(), row),
-        of if decimal::is_decimal(of) => Datum::Decimal(decimal::bytes(array, row).into()),
+        of if decimal::is_decimal(of) => decimal::datum(array, row),
         other => panic!("{other} is not a type of the engine's"),
     }
 }

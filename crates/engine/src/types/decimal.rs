@@ -362,7 +362,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), &'static str> {
         return WRONG;
     }
     if !matches!(key[0], NEGATIVE | POSITIVE) {
-        return Ok(());
+        return if scale == 0 || key[0] == ZERO { Ok(()) } else { WRONG };
     }
     let (exponent, pairs) = pairs(key);
     let ends = [pairs.first(), pairs.last()];

@@ -37,7 +37,7 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    Operator, Subquery,
+    Operator, Subquery, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
@@ -312,6 +312,11 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             }
             refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut call.params.order_by.iter_mut().map(|by| &mut by.expr))?;
+            if own && call.params.distinct && call.params.filter.is_none() {
+                // Without a filter, the optimizer makes a GROUP BY of the values themselves.
+                call.params.filter = Some(Box::new(lit(true)));
+                changed = true;
+            }
             Expr::AggregateFunction(call)
         }
         Expr::WindowFunction(mut call) => {

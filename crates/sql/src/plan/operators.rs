@@ -16,6 +16,7 @@ use crate::functions::chars::{self, loose};
 use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
+use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
 use crate::values::{
     array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
@@ -474,6 +475,10 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
         // DataFusion would go by nanoseconds, which end in 2262.
         (Date32, Timestamp(..)) => return Ok((to_type(left, lt, &arrow_type(time(rt))), right)),
         (Timestamp(..), Date32) => return Ok((left, to_type(right, rt, &arrow_type(time(lt))))),
+        _ if lt != rt && is_array_of_numerics(lt) && is_array_of_numerics(rt) => {
+            let plain = arrow_type(DataType::Numeric(None).array().expect("a numeric is no array"));
+            return Ok((to_type(left, lt, &plain), to_type(right, rt, &plain)));
+        }
         _ if lt == rt || !is_number(lt) || !is_number(rt) => return Ok((left, right)),
         _ => {}
     }

@@ -21,7 +21,7 @@ use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
@@ -32,10 +32,11 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, Union,
+    Projection, Subquery, Union,
 };
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError};
+use terrace_engine::types::Decimal;
+use terrace_engine::{DataType, Datum, EngineError};
 
 /// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
@@ -67,10 +68,12 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::InSubquery(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            plain_in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::InSubquery(member)
         }
         Expr::SetComparison(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            plain_in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::SetComparison(member)
         }
         Expr::Between(Between { expr, negated, low, high }) => {
@@ -96,6 +99,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::Negative(value) if matches!(value.get_type(schema)?, ArrowType::Time64(_)) => {
             interval::doing(interval::Doing::Negate, vec![convert(*value, DataType::Interval)])
+        }
+        Expr::Negative(value) if is_decimal(&value.get_type(schema)?) => {
+            let zero = to_scalar(&Datum::Decimal(Decimal::from_int(0).encode()), DataType::Numeric(None));
+            Function::Subtract.call(Expr::Literal(zero, None), *value)
         }
         Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
             let of = builtin::type_name(&value.get_type(schema)?);
@@ -285,11 +292,26 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
         let plain = arithmetic::compared_as_plain(typed().map(|field| field.data_type()));
         return plain.then_some(DataType::Numeric(None));
     }
+    if all(is_array_of_numerics) {
+        return DataType::Numeric(None).array();
+    }
     if all(is_time) {
         let zoned = any(is_zoned);
         return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
     }
     None
+}
+
+/// A value and a query's one column, where they are compared as plain numerics.
+fn plain_in_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<()> {
+    let types = [value.get_type(schema)?, subquery.subquery.schema().field(0).data_type().clone()];
+    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
+    if types[0] == types[1] || !types.iter().all(exact) || !arithmetic::compared_as_plain(types.iter()) {
+        return Ok(());
+    }
+    *value = convert(std::mem::take(value), DataType::Numeric(None));
+    subquery.subquery = converted(&subquery.subquery, &[Some(DataType::Numeric(None))])?;
+    Ok(())
 }
 
 /// Why expressions get one type.
@@ -652,6 +674,9 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
             *to = engine_type(&arithmetic::united(types.into_iter().filter(|t| **t != ArrowType::Null)));
             continue;
         }
+        if types.iter().all(|t| is_array_of_numerics(t)) && types.windows(2).any(|two| two[0] != two[1]) {
+            *to = DataType::Numeric(None).array();
+        }
         // A column that has no type in any query is text, also for a UNION around this one.
         if union.inputs.iter().all(|input| is_null(input, at)) {
             *to = Some(DataType::Text);
@@ -810,6 +835,12 @@ fn rank(number: &ArrowType) -> u8 {
         ArrowType::Float64 => 5,
         _ => 3,
     }
+}
+
+/// Of numerics with precision and scale, or without.
+pub(crate) fn is_array_of_numerics(data_type: &ArrowType) -> bool {
+    let item = engine_type(data_type).and_then(DataType::item);
+    matches!(item, Some(DataType::Numeric(_)))
 }
 
 /// A numeric with precision and scale, or without.

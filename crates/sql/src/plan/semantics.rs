@@ -8,8 +8,7 @@ use crate::error::tunnel;
 use crate::functions::arithmetic::{Function, is_number};
 use crate::functions::convert::{convert, convert_scalar, is_written};
 use crate::plan::rules::{Rewrite, Semantics, optional};
-use crate::values::decimal::is_decimal;
-use crate::values::{field_type, to_scalar};
+use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -17,8 +16,6 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::analyzer::AnalyzerRule;
-use terrace_engine::types::Decimal;
-use terrace_engine::{DataType, Datum};
 
 #[derive(Debug)]
 pub(crate) struct PostgresSemantics;
@@ -57,10 +54,6 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             }
         }
         Expr::Negative(value) => match value.get_type(schema)? {
-            plain if is_decimal(&plain) => {
-                let zero = to_scalar(&Datum::Decimal(Decimal::from_int(0).encode()), DataType::Numeric(None));
-                Ok(Transformed::yes(Function::Subtract.call(Expr::Literal(zero, None), *value)))
-            }
             integer @ (ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64) => {
                 let zero = Expr::Literal(ScalarValue::new_zero(&integer)?, None);
                 Ok(Transformed::yes(Function::Subtract.call(zero, *value)))

@@ -3,6 +3,8 @@
 //! 1. A large list of bytes is one: [`Decimal::encode`]'s. Nothing else is of this type here, and no function of
 //!    DataFusion's computes with it.
 //! 2. Values are compared by the key that they begin with: 1.0 equals 1.00.
+//! 3. DataFusion's default of a type stands for values that are not known when a query is planned. Of this one it is an
+//!    empty list, which is taken for NULL.
 use crate::columns::by_columns;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, GenericListArray, LargeBinaryArray, LargeBinaryBuilder, UInt8Array,
@@ -14,6 +16,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
+use terrace_engine::Datum;
 use terrace_engine::types::{Decimal, decimal};
 
 static BYTE: LazyLock<FieldRef> = LazyLock::new(|| Arc::new(Field::new_list_field(ArrowType::UInt8, true)));
@@ -48,9 +51,20 @@ pub(crate) fn bytes(array: &ArrayRef, row: usize) -> &[u8] {
     &lists.values().as_primitive::<UInt8Type>().values()[offsets[row] as usize..offsets[row + 1] as usize]
 }
 
+/// Invariant 3.
+fn known(bytes: &&[u8]) -> bool {
+    !bytes.is_empty()
+}
+
+/// The value in a row of an array of plain numeric that is not NULL there.
+pub(super) fn datum(array: &ArrayRef, row: usize) -> Datum {
+    let stored = bytes(array, row);
+    if known(&stored) { Datum::Decimal(stored.into()) } else { Datum::Null }
+}
+
 /// The values of an array of plain numeric.
 pub(crate) fn decimals(array: &ArrayRef) -> Vec<Option<Decimal>> {
-    stored(array).iter().map(|bytes| bytes.map(Decimal::decode)).collect()
+    stored(array).iter().map(|bytes| bytes.filter(known).map(Decimal::decode)).collect()
 }
 
 /// An array of plain numeric.
@@ -67,7 +81,7 @@ pub(crate) const KEY: &str = "numeric_key";
 
 /// What the values of an array compare by (invariant 2).
 pub(crate) fn keys(array: &ArrayRef) -> ArrayRef {
-    Arc::new(stored(array).iter().map(|bytes| bytes.map(decimal::key)).collect::<BinaryArray>())
+    Arc::new(stored(array).iter().map(|bytes| bytes.filter(known).map(decimal::key)).collect::<BinaryArray>())
 }
 
 /// What a plain numeric compares by.
