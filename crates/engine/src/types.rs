@@ -40,7 +40,8 @@ pub use zone::Zone;
 
 /// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which
 /// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric, whose
-/// values each have their own ([`decimal`]). Date: days since 1970-01-01; timestamps: microseconds since then, without zone or in UTC. `Enum`: see [`enums`].
+/// values each have their own ([`decimal`]). Date: days since 1970-01-01; timestamps: microseconds since then, without
+/// zone or in UTC. `Enum`: see [`enums`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DataType {
     Bool,

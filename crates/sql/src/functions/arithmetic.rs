@@ -3,8 +3,8 @@
 //!
 //! 1. Both arguments have been made of one type before they are computed with, except that numerics keep their own
 //!    precision and scale. While a query is planned they may still be of two: the result's type is told all the same.
-//! 2. Sums, products and remainders of two numeric(p, s) are numeric(p, s) again where 38 digits hold every one of them:
-//!    their scale is PostgreSQL's then (the larger one; of a product the sum). All else of numerics is plain numeric.
+//! 2. Sums, products and remainders of two numeric(p, s) are numeric(p, s) again where 38 digits hold every one of
+//!    them: their scale is PostgreSQL's then (the larger one; of a product the sum). All else of numerics is plain.
 use crate::error::tunnel;
 use crate::functions::convert::convert_array;
 use crate::values::arrow_type;

@@ -36,8 +36,8 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, Alias, Case, InList, InSubquery, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    Operator, Subquery, lit,
+    Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan,
+    LogicalPlanBuilder, Operator, Subquery, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
@@ -139,28 +139,31 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             let projected = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?;
             Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(projected)))))
         }
-        LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            for expr in &on.on_expr {
-                match by(&expr.get_type(schema)?) {
-                    By::Key if decimal::is_decimal(&expr.get_type(schema)?) => {}
-                    By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
-                    By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
-                    By::Nothing => return Err(not_compared()),
-                    By::Never => return Err(no_equality()),
-                    By::Themselves | By::Canonical => {}
-                }
-            }
-            let mut changed = false;
-            let sorted = on.sort_expr.iter_mut().flatten().map(|by| &mut by.expr);
-            for expr in on.on_expr.iter_mut().chain(sorted) {
-                if decimal::is_decimal(&expr.get_type(schema)?) {
-                    changed |= wrap(expr, schema)?;
-                }
-            }
-            Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
-        }
+        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, schema),
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Of what is no plain numeric, what is sorted first tells the groups: it goes by itself.
+fn distinct_on(mut on: DistinctOn, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    for expr in &on.on_expr {
+        match by(&expr.get_type(schema)?) {
+            By::Key if decimal::is_decimal(&expr.get_type(schema)?) => {}
+            By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
+            By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
+            By::Nothing => return Err(not_compared()),
+            By::Never => return Err(no_equality()),
+            By::Themselves | By::Canonical => {}
+        }
+    }
+    let mut changed = false;
+    let sorted = on.sort_expr.iter_mut().flatten().map(|by| &mut by.expr);
+    for expr in on.on_expr.iter_mut().chain(sorted) {
+        if decimal::is_decimal(&expr.get_type(schema)?) {
+            changed |= wrap(expr, schema)?;
+        }
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
 }
 
 /// Whether intervals, numerics or arrays are grouped by.
@@ -305,18 +308,13 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::AggregateFunction(mut call) => {
             refuse_extremes(&call, schema)?;
-            let keyed = is_extreme(&call.func) || aggregates::is_computed(call.func.name());
-            let own = keyed && of_keys(&call.params.args, schema)?;
+            let own = has_own(&call, schema)?;
             if (call.params.distinct || is_extreme(&call.func)) && !own {
                 all(&mut call.params.args.iter_mut())?;
             }
             refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut call.params.order_by.iter_mut().map(|by| &mut by.expr))?;
-            if own && call.params.distinct && call.params.filter.is_none() {
-                // Without a filter, the optimizer makes a GROUP BY of the values themselves.
-                call.params.filter = Some(Box::new(lit(true)));
-                changed = true;
-            }
+            changed |= own && keep_distinct(&mut call);
             Expr::AggregateFunction(call)
         }
         Expr::WindowFunction(mut call) => {
@@ -336,6 +334,21 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         other => other,
     };
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Whether the aggregate goes by the keys of its values by itself.
+fn has_own(call: &AggregateFunction, schema: &DFSchema) -> Result<bool> {
+    let keyed = is_extreme(&call.func) || aggregates::is_computed(call.func.name());
+    Ok(keyed && of_keys(&call.params.args, schema)?)
+}
+
+/// Without a filter, the optimizer makes a GROUP BY of distinct values, which are not their keys. Whether one was put.
+fn keep_distinct(call: &mut AggregateFunction) -> bool {
+    let bare = call.params.distinct && call.params.filter.is_none();
+    if bare {
+        call.params.filter = Some(Box::new(lit(true)));
+    }
+    bare
 }
 
 fn is_extreme(function: &AggregateUDF) -> bool {

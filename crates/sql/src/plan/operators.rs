@@ -326,7 +326,7 @@ fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
 fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
     let common = arithmetic::common(lt, rt);
     let decimals = lt.is_decimal() || rt.is_decimal();
-    let to = |t: &ArrowType| match (arithmetic::digits(t), [lt, rt].into_iter().all(|of| is_exact(of))) {
+    let to = |t: &ArrowType| match (arithmetic::digits(t), [lt, rt].into_iter().all(is_exact)) {
         (Some((precision, scale)), true) if decimals => ArrowType::Decimal128(precision, scale),
         _ => common.clone(),
     };

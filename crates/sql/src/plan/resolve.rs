@@ -21,7 +21,7 @@ use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned, to_scalar};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
@@ -32,11 +32,15 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Distinct, Expr, ExprSchemable, Join, Like, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, Subquery, Union,
+    Projection, Union,
 };
 use std::sync::Arc;
-use terrace_engine::types::Decimal;
-use terrace_engine::{DataType, Datum, EngineError};
+use terrace_engine::{DataType, EngineError};
+
+mod numbers;
+
+pub(crate) use numbers::is_array_of_numerics;
+use numbers::{as_doubles, in_subquery, is_numeric, negated, rank, wider};
 
 /// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
@@ -68,12 +72,12 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::InSubquery(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
-            plain_in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::InSubquery(member)
         }
         Expr::SetComparison(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
-            plain_in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::SetComparison(member)
         }
         Expr::Between(Between { expr, negated, low, high }) => {
@@ -100,10 +104,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Negative(value) if matches!(value.get_type(schema)?, ArrowType::Time64(_)) => {
             interval::doing(interval::Doing::Negate, vec![convert(*value, DataType::Interval)])
         }
-        Expr::Negative(value) if is_decimal(&value.get_type(schema)?) => {
-            let zero = to_scalar(&Datum::Decimal(Decimal::from_int(0).encode()), DataType::Numeric(None));
-            Function::Subtract.call(Expr::Literal(zero, None), *value)
-        }
+        Expr::Negative(value) if is_decimal(&value.get_type(schema)?) => negated(*value),
         Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
             let of = builtin::type_name(&value.get_type(schema)?);
             let error = EngineError::new("42883", format!("operator does not exist: - {of}"));
@@ -150,16 +151,6 @@ fn of_spans(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
     for arg in args {
         if let ArrowType::Time64(_) = arg.get_type(schema)? {
             *arg = convert(std::mem::take(arg), DataType::Interval);
-        }
-    }
-    Ok(())
-}
-
-/// Plain numerics as doubles: DataFusion has no cast of them.
-fn as_doubles(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
-    for arg in args {
-        if is_decimal(&arg.get_type(schema)?) {
-            *arg = convert(std::mem::take(arg), DataType::Float8);
         }
     }
     Ok(())
@@ -300,18 +291,6 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
         return Some(if zoned { DataType::Timestamptz } else { DataType::Timestamp });
     }
     None
-}
-
-/// A value and a query's one column, where they are compared as plain numerics.
-fn plain_in_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<()> {
-    let types = [value.get_type(schema)?, subquery.subquery.schema().field(0).data_type().clone()];
-    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
-    if types[0] == types[1] || !types.iter().all(exact) || !arithmetic::compared_as_plain(types.iter()) {
-        return Ok(());
-    }
-    *value = convert(std::mem::take(value), DataType::Numeric(None));
-    subquery.subquery = converted(&subquery.subquery, &[Some(DataType::Numeric(None))])?;
-    Ok(())
 }
 
 /// Why expressions get one type.
@@ -801,49 +780,4 @@ fn align_sides(mut join: Join) -> Result<Join> {
     };
     join.right = converted(&join.right, &right)?;
     Ok(join)
-}
-
-/// What two types become where both are numbers, or both times; `None`: one stays.
-fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataType>) {
-    let time = |t: &ArrowType| match t {
-        ArrowType::Date32 => Some((0, DataType::Date)),
-        ArrowType::Timestamp(_, None) => Some((1, DataType::Timestamp)),
-        _ if is_zoned(t) => Some((2, DataType::Timestamptz)),
-        _ => None,
-    };
-    let number = |t: &ArrowType| if is_number(t) { Some((rank(t), engine_type(t)?)) } else { None };
-    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
-    if left != right && exact(left) && exact(right) && (is_numeric(left) || is_numeric(right)) {
-        let to = engine_type(&arithmetic::united([left, right].into_iter()));
-        return (to, to);
-    }
-    let both = time(left).zip(time(right)).or_else(|| number(left).zip(number(right)));
-    match both {
-        Some(((a, _), (b, to))) if a < b => (Some(to), None),
-        Some(((a, to), (b, _))) if a > b => (None, Some(to)),
-        _ => (None, None),
-    }
-}
-
-/// The wider of two numbers has the greater rank.
-fn rank(number: &ArrowType) -> u8 {
-    match number {
-        ArrowType::Int16 => 0,
-        ArrowType::Int32 => 1,
-        ArrowType::Int64 => 2,
-        ArrowType::Float32 => 4,
-        ArrowType::Float64 => 5,
-        _ => 3,
-    }
-}
-
-/// Of numerics with precision and scale, or without.
-pub(crate) fn is_array_of_numerics(data_type: &ArrowType) -> bool {
-    let item = engine_type(data_type).and_then(DataType::item);
-    matches!(item, Some(DataType::Numeric(_)))
-}
-
-/// A numeric with precision and scale, or without.
-fn is_numeric(data_type: &ArrowType) -> bool {
-    is_number(data_type) && rank(data_type) == 3
 }

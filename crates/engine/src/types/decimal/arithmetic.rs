@@ -1,7 +1,7 @@
 //! Operations whose results are exact, or quotients.
 //!
 //! 1. With NaN each answers NaN. With infinities each answers the limit, or NaN where there is none.
-use super::{Decimal, Finite, MOST_BEHIND, divide_rounded, ten_to};
+use super::{Decimal, Finite, MOST_BEFORE, MOST_BEHIND, divide_rounded, ten_to};
 use crate::error::{EngineError, Result};
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
@@ -327,9 +327,9 @@ impl Decimal {
     }
 }
 
-/// How many digits `round` and `trunc` go by at the most.
+/// How many digits `round` and `trunc` go by at the most: one more than a value may have before the point.
 fn bounded(digits: i32) -> i64 {
-    i64::from(digits).clamp(-2000, 2000)
+    i64::from(digits).clamp(-(MOST_BEFORE as i64) - 1, MOST_BEHIND.into())
 }
 
 /// The variance of `count` values, of their sum and that of their squares. `sample`: divided by one less. `root`: its

@@ -7,6 +7,7 @@ use super::arithmetic::{LEAST_DIGITS, chosen, quotient, sign};
 use super::{Decimal, Finite, MOST_BEFORE, divide_rounded, overflow, ten_to};
 use crate::error::{EngineError, Result};
 use num_bigint::{BigInt, Sign};
+use std::f64::consts::{LN_10, LOG10_E};
 
 /// Digits that are computed beyond those that are kept.
 const GUARD: i64 = 12;
@@ -14,8 +15,6 @@ const GUARD: i64 = 12;
 const LARGEST_EXPONENT: f64 = 6000.0;
 /// The same where only about that is known.
 const BEYOND: f64 = 6020.0;
-const LOG10_E: f64 = 0.434_294_481_903_252;
-const LN_10: f64 = 2.302_585_092_994_046;
 
 /// The square root of a number that is not negative, rounded at a scale.
 pub(super) fn root(of: &Finite, scale: u32) -> Finite {

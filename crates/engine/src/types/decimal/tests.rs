@@ -74,6 +74,10 @@ fn results_have_the_scale_of_their_operation() {
     assert_eq!(shown(d("-1.5").round(0)), "-2");
     assert_eq!(shown(d("1.5").round(3)), "1.500");
     assert_eq!(shown(d("155").round(-1)), "160");
+    assert_eq!(d("4.5e131071").round(-131_071).unwrap(), d("5e131071"));
+    assert_eq!(shown(d("4.5e131071").round(-131_072)), "0");
+    assert_eq!(shown(d("5.5e131071").round(-131_072)), "22003 value overflows numeric format");
+    assert_eq!(d("5e-16383").round(16_382).unwrap(), d("1e-16382"));
     assert_eq!(shown(d("-0.4").ceiling()), "0");
     assert_eq!(shown(d("-0.4").floor()), "-1");
     assert_eq!(shown(d("1.99").truncate(1)), "1.9");

@@ -1,5 +1,5 @@
-//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, floats within groups, and what their fields say of
-//! char(n).
+//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, floats within groups, and what their
+//! fields say of char(n).
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
 //!

@@ -15,7 +15,7 @@ const INT: Takes = Takes::Is(DataType::Int4);
 const LONG: Takes = Takes::Is(DataType::Int8);
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 macro_rules! hash {

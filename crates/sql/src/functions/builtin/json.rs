@@ -23,7 +23,7 @@ const BOOL: Takes = Takes::Is(DataType::Bool);
 type Kernel = fn(&[Datum]) -> Result<Datum>;
 
 const fn of(takes: &'static [Takes], gives: DataType, run: Kernel) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 macro_rules! function {
@@ -36,7 +36,7 @@ macro_rules! function {
 pub(crate) const PATHS: [[&str; 2]; 2] = [["json #>", "jsonb #>"], ["json #>>", "jsonb #>>"]];
 
 const fn of_path(takes: &'static [Takes], gives: DataType, run: Kernel) -> Overload {
-    Overload { takes, more: true, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: true, gives, run: Run::Strict(run) }
 }
 
 pub(super) const TABLE: &[Builtin] = &[

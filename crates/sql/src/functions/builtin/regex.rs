@@ -34,11 +34,11 @@ const TEXT: Takes = Takes::Is(DataType::Text);
 const INT: Takes = Takes::Is(DataType::Int4);
 
 const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Theirs }
+    Overload { takes, more: false, gives, run: Run::Theirs }
 }
 
 const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Answer<Datum>) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 /// What operators get for a pattern, and functions that say where it matches; and a text whose first match holds what

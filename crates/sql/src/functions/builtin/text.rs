@@ -7,11 +7,11 @@ const INT: Takes = Takes::Is(DataType::Int4);
 const BYTES: Takes = Takes::Is(DataType::Bytea);
 
 const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Theirs }
+    Overload { takes, more: false, gives, run: Run::Theirs }
 }
 
 const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 const LENGTH: &[Overload] = &[

@@ -14,7 +14,7 @@ const TEXT: Takes = Takes::Is(DataType::Text);
 const CLOCK: &[Takes] = &[INT, INT, INT, INT, INT, DOUBLE];
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: gives, run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 pub(super) const TABLE: &[Builtin] = &[

@@ -421,7 +421,8 @@ async fn n100_long_chains_of_full_joins_and_intersect() {
 #[tokio::test]
 async fn n101_constants_of_many_digits() {
     let mut c = tables().await;
-    c.rows("SELECT 100000000000000000000000000000000000001 = 100000000000000000000000000000000000000", &["false"]).await;
+    c.rows("SELECT 100000000000000000000000000000000000001 = 100000000000000000000000000000000000000", &["false"])
+        .await;
     c.rows("SELECT 10000000000000000000000000000000000001 = 10000000000000000000000000000000000000", &["false"]).await;
     c.rows("SELECT 1e300::float8 > 1e299", &["true"]).await;
 }

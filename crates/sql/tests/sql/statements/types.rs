@@ -105,10 +105,7 @@ async fn casts_round_and_cut() {
             ("SELECT 2.5::int, 3.5::int, -2.5::int, 0.5::bigint", "3|4|-3|1"),
             ("SELECT 2.5::float8::int, 3.5::float8::int, (-2.5)::float8::int", "2|4|-2"),
             ("SELECT 1.005::numeric(5, 2), '7'::numeric(5, 1), 12::numeric(4, 2)", "1.01|7.0|12.00"),
-            (
-                "SELECT 0.1::float8::numeric, 0.1::float4::numeric, (1.0::float8 / 3)::numeric(10, 5)",
-                "0.1|0.1|0.33333",
-            ),
+            ("SELECT 0.1::float8::numeric, 0.1::float4::numeric, (1.0::float8 / 3)::numeric(10, 5)", "0.1|0.1|0.33333"),
             ("SELECT 'abcdef'::varchar(3), 'ab'::varchar(3), 12345::varchar(2)", "abc|ab|12"),
             ("SELECT 'abcdef'::char(3), 'ab '::char(3) || 'x', length('ab '::char(5))", "abc|abx|2"),
             ("SELECT true::text, 1::bool, true::int, 'yes'::bool", "true|true|1|true"),
