@@ -96,7 +96,7 @@ impl EngineError {
             DatumRef::Int8(_) => "bigint",
             DatumRef::Float4(_) => "real",
             DatumRef::Float8(_) => "double precision",
-            DatumRef::Numeric(_) => "numeric",
+            DatumRef::Numeric(_) | DatumRef::Decimal(_) => "numeric",
             DatumRef::Text(_) => "text",
             DatumRef::Bytea(_) => "bytea",
             DatumRef::Date(_) => "date",

@@ -4,7 +4,8 @@
 //! per column:  0x01 value | 0x02 (NULL, so it sorts last)         then the RID, 6 bytes big-endian
 //! bool         one byte 0 or 1
 //! int2, int4, int8        big-endian, sign bit flipped; so are date (4 bytes), time, both timestamps, enums (8 bytes)
-//! numeric      its integer at the column's scale, 16 bytes big-endian, sign bit flipped
+//! numeric(p,s) its integer at the column's scale, 16 bytes big-endian, sign bit flipped
+//! numeric      its key ([`crate::types::decimal`])
 //! interval     what it compares by (months of 30 days, days of 24 hours), 16 bytes big-endian, sign bit flipped
 //! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
@@ -13,7 +14,7 @@
 //! ```
 //!
 //! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs, `1 day`
-//!    and `24:00:00`). So a key of an interval is decoded as one of those that are equal.
+//!    and `24:00:00`, 1.0 and 1.00). So a key of an interval or a numeric is decoded as one of those that are equal.
 //! 2. No column's encoding is a proper prefix of another's, so keys that begin with the encoding of some values are
 //!    exactly those whose first columns equal them.
 
@@ -21,7 +22,7 @@ use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
-use crate::types::{Array, DataType, Datum, DatumRef, Interval, Numeric};
+use crate::types::{Array, DataType, Datum, DatumRef, Decimal, Interval, Numeric, decimal};
 use std::ops::Bound;
 use terrace_storage::Rid;
 
@@ -53,6 +54,7 @@ pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
             out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
         }
         DatumRef::Numeric(v) => out.extend_from_slice(&(v.unscaled as u128 ^ 1 << 127).to_be_bytes()),
+        DatumRef::Decimal(v) => out.extend_from_slice(decimal::key(v)),
         DatumRef::Interval(v) => out.extend_from_slice(&(v.key() as u128 ^ 1 << 127).to_be_bytes()),
         DatumRef::Float4(v) => out.extend_from_slice(&float4_bits(v).to_be_bytes()),
         DatumRef::Float8(v) => out.extend_from_slice(&float_bits(v).to_be_bytes()),
@@ -206,9 +208,13 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
         DataType::Int8 => Datum::Int8(int8(take(bytes, 8)?)?),
         DataType::Timestamp => Datum::Timestamp(int8(take(bytes, 8)?)?),
         DataType::Timestamptz => Datum::Timestamptz(int8(take(bytes, 8)?)?),
-        DataType::Numeric(_) => {
+        DataType::Numeric(None) => {
+            let length = decimal::key_length(bytes)?;
+            Datum::Decimal(Decimal::of_key(take(bytes, length)?)?.encode())
+        }
+        DataType::Numeric(Some((_, scale))) => {
             let unscaled = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
-            Datum::Numeric(Numeric { unscaled, scale: data_type.decimal()?.1 })
+            Datum::Numeric(Numeric { unscaled, scale })
         }
         DataType::Time => Datum::Time(int8(take(bytes, 8)?)?),
         DataType::Enum(of) => Datum::Enum(of, int8(take(bytes, 8)?)?),

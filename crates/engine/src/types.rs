@@ -11,6 +11,7 @@ use std::fmt;
 
 pub mod array;
 mod bytea;
+pub mod decimal;
 pub mod enums;
 mod from;
 pub mod interval;
@@ -25,9 +26,10 @@ mod timestamp;
 mod zone;
 
 pub use array::{Array, ArrayView, Items};
+pub use decimal::Decimal;
 pub use enums::EnumType;
 pub use interval::Interval;
-pub use numeric::{MAX_PRECISION, Numeric, PLAIN_SCALE, divide_rounded, power_of_ten};
+pub use numeric::{MAX_PRECISION, Numeric, divide_rounded, power_of_ten};
 pub use style::Style;
 pub use time::DAY_MICROS;
 pub use timestamp::{
@@ -37,8 +39,9 @@ pub use timestamp::{
 pub use zone::Zone;
 
 /// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which
-/// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric. Date:
-/// days since 1970-01-01; timestamps: microseconds since then, without zone or in UTC. `Enum`: see [`enums`].
+/// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric, whose
+/// values each have their own ([`decimal`]). Date: days since 1970-01-01; timestamps: microseconds since then, without
+/// zone or in UTC. `Enum`: see [`enums`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DataType {
     Bool,
@@ -76,6 +79,8 @@ pub enum Datum {
     Float4(f32),
     Float8(f64),
     Numeric(Numeric),
+    /// A plain numeric, as [`Decimal::encode`] has it.
+    Decimal(Box<[u8]>),
     Text(Box<str>),
     Bytea(Box<[u8]>),
     Date(i32),
@@ -105,6 +110,7 @@ pub enum DatumRef<'a> {
     Float4(f32),
     Float8(f64),
     Numeric(Numeric),
+    Decimal(&'a [u8]),
     Text(&'a str),
     Bytea(&'a [u8]),
     Date(i32),
@@ -121,6 +127,9 @@ pub enum DatumRef<'a> {
 
 /// The longest VARCHAR, as in PostgreSQL.
 pub(crate) const MAX_VARCHAR: u32 = 10_485_760;
+
+/// [`DataType::length`] of plain numeric.
+const PLAIN: u32 = 1;
 
 impl DataType {
     /// PostgreSQL's name, without length, precision, scale.
@@ -194,12 +203,14 @@ impl DataType {
         }
     }
 
-    /// What the catalogue keeps beside the oid: the length, 0 for varchar without one; precision * 65536 + scale, 0 for
-    /// plain numeric; of an array that of its items.
+    /// What the catalogue keeps beside the oid: the length, 0 for varchar without one; precision * 65536 + scale, 1 for
+    /// plain numeric; of an array that of its items. (Before values had their own scale, plain numeric was
+    /// numeric(38, 18), and 0: such columns are of that type. What wrote them refuses a database that has a 1.)
     pub fn length(self) -> u32 {
         match self {
             DataType::Varchar(n) | DataType::Char(n) => n,
             DataType::Numeric(Some((precision, scale))) => u32::from(precision) << 16 | u32::from(scale),
+            DataType::Numeric(None) => PLAIN,
             DataType::Array(items) => items.length(),
             _ => 0,
         }
@@ -224,7 +235,8 @@ impl DataType {
             1083 => DataType::Time,
             1184 => DataType::Timestamptz,
             1186 => DataType::Interval,
-            1700 if length == 0 => DataType::Numeric(None),
+            1700 if length == PLAIN => DataType::Numeric(None),
+            1700 if length == 0 => DataType::Numeric(Some((38, 18))),
             1700 => {
                 let (precision, scale) = (u8::try_from(length >> 16).ok()?, u8::try_from(length & 0xffff).ok()?);
                 if precision > MAX_PRECISION || scale > precision {
@@ -238,10 +250,10 @@ impl DataType {
         })
     }
 
-    /// Precision and scale of a numeric's values; `None` for other types.
+    /// Precision and scale of a numeric that has them.
     pub fn decimal(self) -> Option<(u8, u8)> {
         match self {
-            DataType::Numeric(given) => Some(given.unwrap_or((MAX_PRECISION, PLAIN_SCALE))),
+            DataType::Numeric(given) => given,
             _ => None,
         }
     }
@@ -253,7 +265,7 @@ impl DataType {
 
     /// Whether values are of any length.
     pub(crate) fn is_variable(self) -> bool {
-        self.is_utf8() || matches!(self, DataType::Bytea | DataType::Array(_))
+        self.is_utf8() || matches!(self, DataType::Bytea | DataType::Array(_) | DataType::Numeric(None))
     }
 
     /// The value of a type of any length.
@@ -261,6 +273,7 @@ impl DataType {
         let text = || std::str::from_utf8(bytes).expect("encoded from a str; the page's checksum was right");
         match self {
             DataType::Bytea => DatumRef::Bytea(bytes),
+            DataType::Numeric(None) => DatumRef::Decimal(bytes),
             DataType::Array(items) => DatumRef::Array(ArrayView::stored(bytes, items)),
             DataType::Json => DatumRef::Json(text()),
             DataType::Jsonb => DatumRef::Jsonb(text()),
@@ -310,10 +323,8 @@ impl DataType {
             DataType::Int8 => Datum::Int8(integer(i64::MAX)?),
             DataType::Float4 => Datum::Float4(number::parse_float4(text)?),
             DataType::Float8 => Datum::Float8(number::parse_float(text)?),
-            DataType::Numeric(_) => {
-                let (precision, scale) = self.decimal().expect("a numeric");
-                Datum::Numeric(Numeric::parse(text, precision, scale)?)
-            }
+            DataType::Numeric(Some((precision, scale))) => Datum::Numeric(Numeric::parse(text, precision, scale)?),
+            DataType::Numeric(None) => Datum::Decimal(Decimal::parse(text)?.encode()),
             DataType::Text => Datum::Text(check_text(text)?.into()),
             DataType::Varchar(n) => Datum::Text(fit_varchar(check_text(text)?, n)?.into()),
             DataType::Char(n) => Datum::Text(fit_char(check_text(text)?, n)?.into()),
@@ -355,9 +366,9 @@ impl DataType {
             | (DataType::Interval, DatumRef::Interval(_))
             | (DataType::Uuid, DatumRef::Uuid(_))
             | (DataType::Json, DatumRef::Json(_))
-            | (DataType::Jsonb, DatumRef::Jsonb(_)) => true,
-            (DataType::Numeric(_), DatumRef::Numeric(n)) => {
-                let (precision, scale) = self.decimal().expect("a numeric");
+            | (DataType::Jsonb, DatumRef::Jsonb(_))
+            | (DataType::Numeric(None), DatumRef::Decimal(_)) => true,
+            (DataType::Numeric(Some((precision, scale))), DatumRef::Numeric(n)) => {
                 n.checked(precision)?;
                 n.scale == scale
             }
@@ -405,6 +416,7 @@ impl Datum {
             Datum::Float4(v) => DatumRef::Float4(*v),
             Datum::Float8(v) => DatumRef::Float8(*v),
             Datum::Numeric(v) => DatumRef::Numeric(*v),
+            Datum::Decimal(v) => DatumRef::Decimal(v),
             Datum::Text(v) => DatumRef::Text(v),
             Datum::Bytea(v) => DatumRef::Bytea(v),
             Datum::Date(v) => DatumRef::Date(*v),
@@ -424,7 +436,7 @@ impl Datum {
     pub(crate) fn variable(&self) -> &[u8] {
         match self {
             Datum::Text(s) | Datum::Json(s) | Datum::Jsonb(s) => s.as_bytes(),
-            Datum::Bytea(bytes) => bytes,
+            Datum::Bytea(bytes) | Datum::Decimal(bytes) => bytes,
             Datum::Array(array) => array.bytes(),
             _ => &[],
         }
@@ -448,6 +460,7 @@ impl DatumRef<'_> {
             DatumRef::Float4(v) => Datum::Float4(v),
             DatumRef::Float8(v) => Datum::Float8(v),
             DatumRef::Numeric(v) => Datum::Numeric(v),
+            DatumRef::Decimal(v) => Datum::Decimal(v.into()),
             DatumRef::Text(v) => Datum::Text(v.into()),
             DatumRef::Bytea(v) => Datum::Bytea(v.into()),
             DatumRef::Date(v) => Datum::Date(v),
@@ -477,6 +490,7 @@ impl DatumRef<'_> {
             (DatumRef::Int4(a), DatumRef::Int4(b)) => a.cmp(&b),
             (DatumRef::Int8(a), DatumRef::Int8(b)) => a.cmp(&b),
             (DatumRef::Numeric(a), DatumRef::Numeric(b)) => a.cmp(&b),
+            (DatumRef::Decimal(a), DatumRef::Decimal(b)) => decimal::compare(a, b),
             (DatumRef::Date(a), DatumRef::Date(b)) => a.cmp(&b),
             (DatumRef::Timestamp(a), DatumRef::Timestamp(b)) => a.cmp(&b),
             (DatumRef::Timestamptz(a), DatumRef::Timestamptz(b)) => a.cmp(&b),
@@ -517,6 +531,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Float4(v) => number::write_float4(f, *v),
             DatumRef::Float8(v) => number::write_float(f, *v),
             DatumRef::Numeric(v) => v.fmt(f),
+            DatumRef::Decimal(v) => Decimal::decode(v).fmt(f),
             DatumRef::Text(v) | DatumRef::Json(v) | DatumRef::Jsonb(v) => f.write_str(v),
             DatumRef::Bytea(v) => bytea::write(f, v),
             DatumRef::Date(v) => timestamp::write_date(f, *v),

@@ -14,9 +14,9 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::array::write_item;
-use terrace_engine::types::{EnumType, Numeric, PLAIN_SCALE, Style, is_infinite, is_infinite_date};
+use terrace_engine::types::{Decimal, EnumType, Numeric, Style, is_infinite, is_infinite_date};
 use terrace_engine::{DatumRef, EngineError, Result};
-use terrace_sql::{enum_of, interval_of};
+use terrace_sql::{enum_of, interval_of, is_decimal, stored_decimals};
 
 mod interval;
 pub(crate) mod numeric;
@@ -152,8 +152,10 @@ enum Values {
     /// Microseconds; whether with a zone.
     Timestamp(Int64Array, bool),
     Time(Int64Array),
-    /// With the scale, and whether zeros at the end of the fraction are shown.
-    Numeric(Decimal128Array, u8, bool),
+    /// With the scale.
+    Numeric(Decimal128Array, u8),
+    /// Stored forms of plain numerics.
+    Decimal(LargeBinaryArray),
     Bytea(BinaryArray),
     Uuid(FixedSizeBinaryArray),
     Json(BinaryViewArray),
@@ -217,11 +219,8 @@ fn values(array: &ArrayRef) -> Result<Values> {
         DataType::Time64(TimeUnit::Microsecond) => {
             Values::Time(array.as_primitive::<Time64MicrosecondType>().reinterpret_cast())
         }
-        // Plain numeric has no scale of its own to show.
-        DataType::Decimal128(38, scale) if *scale == PLAIN_SCALE as i8 => {
-            Values::Numeric(array.as_primitive().clone(), PLAIN_SCALE, false)
-        }
-        DataType::Decimal128(_, scale @ 0..) => Values::Numeric(array.as_primitive().clone(), *scale as u8, true),
+        DataType::Decimal128(_, scale @ 0..) => Values::Numeric(array.as_primitive().clone(), *scale as u8),
+        of if is_decimal(of) => Values::Decimal(stored_decimals(array)),
         DataType::Binary => Values::Bytea(array.as_binary().clone()),
         DataType::BinaryView => Values::Json(array.as_binary_view().clone()),
         DataType::LargeBinary => Values::Jsonb(array.as_binary().clone()),
@@ -290,11 +289,6 @@ fn pad(out: &mut BytesMut, start: usize, characters: usize) {
     }
 }
 
-fn number(unscaled: i128, scale: u8, zeros: bool) -> Numeric {
-    let number = Numeric { unscaled, scale };
-    if zeros { number } else { number.trimmed() }
-}
-
 fn uuid(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(bytes.try_into().expect("FixedSizeBinary(16)"))
 }
@@ -327,9 +321,10 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<
         Values::Timestamp(a, false) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamp(v)).expect(full)),
         Values::Timestamp(a, true) => put!(a, row, |v| write!(out, "{}", DatumRef::Timestamptz(v)).expect(full)),
         Values::Time(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Time(v)).expect(full)),
-        Values::Numeric(a, scale, zeros) => {
-            put!(a, row, |v| write!(out, "{}", number(v, *scale, *zeros)).expect(full))
+        Values::Numeric(a, scale) => {
+            put!(a, row, |v| write!(out, "{}", Numeric { unscaled: v, scale: *scale }).expect(full))
         }
+        Values::Decimal(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Decimal(v)).expect(full)),
         Values::Bytea(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Bytea(v)).expect(full)),
         Values::Uuid(a) => put!(a, row, |v| write!(out, "{}", DatumRef::Uuid(uuid(v))).expect(full)),
         Values::Json(a) => put!(a, row, |v| out.put_slice(v)),
@@ -387,7 +382,10 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
         Values::Date(a) => put!(a, row, |v| out.put_i32(date_2000(v))),
         Values::Timestamp(a, _) => put!(a, row, |v| out.put_i64(moment_2000(v))),
         Values::Time(a) => put!(a, row, |v| out.put_i64(v)),
-        Values::Numeric(a, scale, zeros) => put!(a, row, |v| numeric::binary(out, number(v, *scale, *zeros))),
+        Values::Numeric(a, scale) => {
+            put!(a, row, |v| numeric::binary(out, &Numeric { unscaled: v, scale: *scale }.into()))
+        }
+        Values::Decimal(a) => put!(a, row, |v| numeric::binary(out, &Decimal::decode(v))),
         Values::Bytea(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Uuid(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Json(a) => put!(a, row, |v| out.put_slice(v)),

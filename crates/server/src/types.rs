@@ -3,7 +3,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use terrace_engine::types::EnumType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of, is_decimal};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,6 @@ pub(crate) fn wire(field: &Field) -> Wire {
 }
 
 impl Wire {
-    /// numeric without precision and scale, which is 38 and 18: zeros at the end of the fraction are not shown.
-    pub(crate) fn is_plain_numeric(&self) -> bool {
-        self.typmod < 0 || self.typmod - 4 == (38 << 16 | 18)
-    }
-
     /// The characters that a value is filled up to with blanks: n of char(n), 0 of other types.
     pub(crate) fn padded(&self) -> usize {
         if self.oid == BPCHAR { usize::try_from(self.typmod - 4).unwrap_or(0) } else { 0 }
@@ -102,6 +97,7 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
             (NUMERIC, -1)
         }
+        of if is_decimal(of) => (NUMERIC, -1),
         DataType::Binary => (17, -1),
         DataType::BinaryView => (JSON, -1),
         DataType::LargeBinary => (JSONB, -1),

@@ -9,7 +9,7 @@
 //! Source: PostgreSQL 15 documentation, "Type Conversion", and pg_cast.
 use terrace_engine::types::json::{self, Kind};
 use terrace_engine::types::{
-    Array, DAY_MICROS, Interval, Items, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, is_infinite,
+    Array, DAY_MICROS, Decimal, Interval, Items, Numeric, Zone, date_of_timestamp, fit_char, fit_varchar, is_infinite,
     timestamp_of_date,
 };
 use terrace_engine::{DataType, Datum, DatumRef, EngineError, Result};
@@ -74,6 +74,7 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Jsonb(text), _) if is_number(to) || to == DataType::Bool => of_json(&text, to)?,
         (Datum::Bool(v), _) if to.is_text() => cast_datum(Datum::text(if v { "true" } else { "false" }), to, explicit)?,
         (Datum::Numeric(v), DataType::Numeric(_)) => number_to(Number::Exact(v), to)?,
+        (Datum::Decimal(v), DataType::Numeric(None)) => Datum::Decimal(v),
         (v, _) if to.is_text() => cast_datum(Datum::text(v.to_string()), to, explicit)?,
         (Datum::Bool(v), DataType::Int4) if explicit => Datum::Int4(v.into()),
         (Datum::Int4(v), DataType::Bool) if explicit => Datum::Bool(v != 0),
@@ -81,11 +82,12 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
         (Datum::Int4(v), _) if is_number(to) => number_to(Number::Integer(v.into()), to)?,
         (Datum::Int8(v), _) if is_number(to) => number_to(Number::Integer(v), to)?,
         (Datum::Float4(v), DataType::Float4) => Datum::Float4(v),
-        (Datum::Float4(v), DataType::Numeric(_)) => float_to_numeric(v.into(), format!("{v:.5e}"), to)?,
+        (Datum::Float4(v), DataType::Numeric(_)) => float_to_numeric(v.into(), true, to)?,
         (Datum::Float4(v), _) if is_number(to) => number_to(Number::Float(v.into()), to)?,
-        (Datum::Float8(v), DataType::Numeric(_)) => float_to_numeric(v, format!("{v:.14e}"), to)?,
+        (Datum::Float8(v), DataType::Numeric(_)) => float_to_numeric(v, false, to)?,
         (Datum::Float8(v), _) if is_number(to) => number_to(Number::Float(v), to)?,
         (Datum::Numeric(v), _) if is_number(to) => number_to(Number::Exact(v), to)?,
+        (Datum::Decimal(v), _) if is_number(to) => decimal_to(&Decimal::decode(&v), to)?,
         (Datum::Date(v), DataType::Timestamp) => Datum::Timestamp(timestamp_of_date(v)?),
         (Datum::Date(v), DataType::Timestamptz) => Datum::Timestamptz(moment(timestamp_of_date(v)?)?),
         (Datum::Timestamp(v), DataType::Timestamptz) => Datum::Timestamptz(moment(v)?),
@@ -111,12 +113,7 @@ fn cast_items(array: Array, to: Items, explicit: bool) -> Result<Datum> {
     if from == to {
         return Ok(Datum::Array(array));
     }
-    let item = |item: DatumRef<'_>| match (item, from.get()) {
-        (DatumRef::Numeric(v), DataType::Numeric(None)) if to.get().is_text() => {
-            cast_datum(Datum::Numeric(v.trimmed()), to.get(), explicit)
-        }
-        (item, _) => cast_datum(item.to_datum(), to.get(), explicit),
-    };
+    let item = |item: DatumRef<'_>| cast_datum(item.to_datum(), to.get(), explicit);
     let items = array.view().iter().map(item).collect::<Result<Vec<Datum>>>()?;
     Ok(Datum::Array(Array::new(to, &items)?))
 }
@@ -198,20 +195,45 @@ fn number_to(value: Number, to: DataType) -> Result<Datum> {
             Number::Float(v) => v,
         }),
         _ => {
-            let (precision, scale) = to.decimal().ok_or_else(|| EngineError::internal("a number for no number"))?;
             let exact = match value {
                 Number::Integer(v) => Numeric::from_int(v),
                 Number::Exact(v) => v,
-                Number::Float(_) => return Err(EngineError::internal("floats become numeric through text")),
+                Number::Float(_) => return Err(EngineError::internal("floats become numeric through decimals")),
             };
-            Datum::Numeric(exact.rescale(precision, scale)?)
+            match to.decimal() {
+                Some((precision, scale)) => Datum::Numeric(exact.rescale(precision, scale)?),
+                None => Datum::Decimal(Decimal::from(exact).encode()),
+            }
         }
     })
 }
 
-/// `digits`: the value to as many digits as PostgreSQL takes over, 15 of a double and 6 of a real.
-fn float_to_numeric(value: f64, digits: String, to: DataType) -> Result<Datum> {
-    if value.is_finite() { to.parse(&digits) } else { to.parse(&value.to_string()) }
+/// A plain numeric as another number.
+fn decimal_to(value: &Decimal, to: DataType) -> Result<Datum> {
+    let name = to.base_name();
+    let out_of_range = || EngineError::out_of_range(name);
+    let float = || {
+        let double = value.to_f64();
+        let vanishes = double == 0.0 && !value.is_zero();
+        if vanishes || double.is_infinite() && value.is_finite() {
+            return Err(EngineError::new("22003", format!("\"{value}\" is out of range for type {name}")));
+        }
+        Ok(double)
+    };
+    Ok(match to {
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            let whole = value.to_int(name)?.and_then(|whole| i64::try_from(whole).ok()).ok_or_else(out_of_range)?;
+            number_to(Number::Integer(whole), to)?
+        }
+        DataType::Float4 | DataType::Float8 => number_to(Number::Float(float()?), to)?,
+        DataType::Numeric(Some((precision, scale))) => Datum::Numeric(value.to_numeric(precision, scale)?),
+        _ => Datum::Decimal(value.encode()),
+    })
+}
+
+/// As many digits as PostgreSQL takes over: 15 of a double, and 6 of a real.
+fn float_to_numeric(value: f64, single: bool, to: DataType) -> Result<Datum> {
+    decimal_to(&Decimal::from_float(value, single)?, to)
 }
 
 /// A char whose blanks are not known (invariant 2). No column has this type; a parameter may.

@@ -1,7 +1,7 @@
 //! Values between the engine and Arrow, and assignment of a value to a column.
 //!
 //! 1. Where Arrow's type does not tell PostgreSQL's (varchar, char), or not its modifier, the field's metadata does.
-//! 2. Decimal128(38, 18) is plain numeric.
+//! 2. Decimal128 is numeric(p, s). Plain numeric, whose values have a scale each, is in [`decimal`].
 //! 3. Arrow has no JSON. Its BinaryView is json, and its LargeBinary is jsonb. Nothing else is of these types here: so
 //!    no function takes the one for the other, or for a text.
 //! 4. Arrow's lists are arrays. What their items' type does not tell (varchar, char), the list's own field does, and
@@ -23,8 +23,10 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
-use terrace_engine::types::{Array, ArrayView, EnumType, Interval, Items, MAX_PRECISION, Numeric, PLAIN_SCALE};
+use terrace_engine::types::{Array, ArrayView, Decimal, EnumType, Interval, Items, MAX_PRECISION, Numeric};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
+
+pub(crate) mod decimal;
 
 /// The zone of timestamps with time zone.
 pub(crate) const UTC: &str = "+00:00";
@@ -51,10 +53,8 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Int8 => ArrowType::Int64,
         DataType::Float4 => ArrowType::Float32,
         DataType::Float8 => ArrowType::Float64,
-        DataType::Numeric(given) => {
-            let (precision, scale) = given.unwrap_or((MAX_PRECISION, PLAIN_SCALE));
-            ArrowType::Decimal128(precision, scale as i8)
-        }
+        DataType::Numeric(Some((precision, scale))) => ArrowType::Decimal128(precision, scale as i8),
+        DataType::Numeric(None) => decimal::arrow_type(),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ArrowType::Utf8,
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
@@ -128,7 +128,7 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Int64 | ArrowType::UInt32 | ArrowType::UInt64 => DataType::Int8,
         ArrowType::Float32 => DataType::Float4,
         ArrowType::Float64 => DataType::Float8,
-        ArrowType::Decimal128(MAX_PRECISION, scale) if *scale == PLAIN_SCALE as i8 => DataType::Numeric(None),
+        of if decimal::is_decimal(of) => DataType::Numeric(None),
         ArrowType::Decimal128(precision, scale @ 0..) => DataType::Numeric(Some((*precision, *scale as u8))),
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View | ArrowType::Null => DataType::Text,
         ArrowType::Binary => DataType::Bytea,
@@ -178,9 +178,7 @@ pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field
         (typmod(data_type) >= 0 && single != LOOSE).then(|| (PG_TYPMOD.to_owned(), typmod(data_type).to_string()));
     let metadata = name_of_type.into_iter().chain(modifier).collect();
     let field = Field::new(name, arrow_type(data_type), nullable).with_metadata(metadata);
-    let told = field_type(&field);
-    let plain = |told: DataType| told.item().unwrap_or(told) == DataType::Numeric(None);
-    debug_assert!(told == Some(data_type) || told.is_some_and(plain), "invariant 1: {told:?}");
+    debug_assert_eq!(field_type(&field), Some(data_type), "invariant 1");
     field
 }
 
@@ -202,8 +200,9 @@ pub(crate) enum ColumnBuilder {
     Int8(Int64Builder),
     Float4(Float32Builder),
     Float8(Float64Builder),
-    /// With precision and scale.
-    Numeric(Decimal128Builder, (u8, u8)),
+    /// With its scale.
+    Numeric(Decimal128Builder, u8),
+    Decimal(LargeBinaryBuilder),
     Text(StringBuilder),
     Bytea(BinaryBuilder),
     Date(Date32Builder),
@@ -252,11 +251,11 @@ impl ColumnBuilder {
             DataType::Int8 => ColumnBuilder::Int8(Int64Builder::with_capacity(rows)),
             DataType::Float4 => ColumnBuilder::Float4(Float32Builder::with_capacity(rows)),
             DataType::Float8 => ColumnBuilder::Float8(Float64Builder::with_capacity(rows)),
-            DataType::Numeric(_) => {
-                let digits = data_type.decimal().expect("a numeric");
+            DataType::Numeric(Some((_, scale))) => {
                 let builder = Decimal128Builder::with_capacity(rows).with_data_type(arrow_type(data_type));
-                ColumnBuilder::Numeric(builder, digits)
+                ColumnBuilder::Numeric(builder, scale)
             }
+            DataType::Numeric(None) => ColumnBuilder::Decimal(LargeBinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
                 ColumnBuilder::Text(StringBuilder::with_capacity(rows, rows * 16))
             }
@@ -289,7 +288,8 @@ impl ColumnBuilder {
             (ColumnBuilder::Int8(b), DatumRef::Int8(v)) => b.append_value(v),
             (ColumnBuilder::Float4(b), DatumRef::Float4(v)) => b.append_value(v),
             (ColumnBuilder::Float8(b), DatumRef::Float8(v)) => b.append_value(v),
-            (ColumnBuilder::Numeric(b, (_, scale)), DatumRef::Numeric(v)) => {
+            (ColumnBuilder::Decimal(b), DatumRef::Decimal(v)) => b.append_value(v),
+            (ColumnBuilder::Numeric(b, scale), DatumRef::Numeric(v)) => {
                 assert_eq!(v.scale, *scale, "a column's values have its scale");
                 b.append_value(v.unscaled);
             }
@@ -312,6 +312,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Float4(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Float8(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Numeric(b, _), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Decimal(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Text(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Bytea(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Date(b), DatumRef::Null) => b.append_null(),
@@ -336,6 +337,7 @@ impl ColumnBuilder {
             ColumnBuilder::Float4(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Float8(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Numeric(mut b, _) => Arc::new(b.finish()),
+            ColumnBuilder::Decimal(mut b) => decimal::array_of(b.finish()),
             ColumnBuilder::Text(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Bytea(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Date(mut b) => Arc::new(b.finish()),
@@ -361,9 +363,16 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
         Datum::Int8(v) => ScalarValue::Int64(Some(*v)),
         Datum::Float4(v) => ScalarValue::Float32(Some(*v)),
         Datum::Float8(v) => ScalarValue::Float64(Some(*v)),
+        Datum::Numeric(v) if data_type == DataType::Numeric(None) => {
+            to_scalar(&Datum::Decimal(Decimal::from(*v).encode()), data_type)
+        }
         Datum::Numeric(v) => {
             let precision = data_type.decimal().map_or(MAX_PRECISION, |(precision, _)| precision);
             ScalarValue::Decimal128(Some(v.unscaled), precision, v.scale as i8)
+        }
+        Datum::Decimal(v) => {
+            let array = decimal::array_of(std::iter::once(Some(v)).collect());
+            ScalarValue::LargeList(Arc::new(array.as_list().clone()))
         }
         Datum::Text(v) => ScalarValue::Utf8(Some(v.to_string())),
         Datum::Bytea(v) => ScalarValue::Binary(Some(v.to_vec())),
@@ -411,6 +420,12 @@ pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<D
         (Datum::Numeric(v), Some((precision, scale))) => {
             let moved = v.rescale(precision, scale).ok()?;
             (moved == v).then_some(Datum::Numeric(moved))
+        }
+        (Datum::Numeric(v), None) => Some(Datum::Decimal(Decimal::from(v).encode())),
+        (Datum::Decimal(v), Some((precision, scale))) => {
+            let own = Decimal::decode(&v);
+            let moved = own.to_numeric(precision, scale).ok()?;
+            (Decimal::from(moved) == own).then_some(Datum::Numeric(moved))
         }
         // Blanks at the end of a text are none of a char(n)'s, and such a text equals none.
         (Datum::Text(text), _) if matches!(data_type, DataType::Char(_)) && text.ends_with(' ') => None,
@@ -510,6 +525,7 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
         ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
         ArrowType::List(_) => list_datum(array.as_list(), row),
+        of if decimal::is_decimal(of) => decimal::datum(array, row),
         other => panic!("{other} is not a type of the engine's"),
     }
 }

@@ -11,7 +11,7 @@
 use super::system::{bad, object, positions, positions_text};
 use super::{Catalog, ColumnDef, Table};
 use crate::error::{EngineError, Result};
-use crate::types::{DataType, Datum, Numeric, power_of_ten};
+use crate::types::{DataType, Datum, Decimal, MAX_PRECISION, Numeric, power_of_ten};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
@@ -205,8 +205,8 @@ pub fn may_refer(from: DataType, to: DataType) -> bool {
 /// A value as one of another type (see [`may_refer`]); `None` where that type has no value equal to it.
 pub(crate) fn convert(value: Datum, to: DataType) -> Option<Datum> {
     let number = |unscaled: i128, from: u8| match to {
-        DataType::Numeric(_) => {
-            let scale = to.decimal()?.1;
+        DataType::Numeric(None) => Some(Datum::Decimal(Decimal::from(Numeric { unscaled, scale: from }).encode())),
+        DataType::Numeric(Some((_, scale))) => {
             Some(Datum::Numeric(Numeric { unscaled: scaled(unscaled, from, scale)?, scale }))
         }
         DataType::Int2 => Some(Datum::Int2(scaled(unscaled, from, 0)?.try_into().ok()?)),
@@ -218,6 +218,14 @@ pub(crate) fn convert(value: Datum, to: DataType) -> Option<Datum> {
         (Datum::Int4(v), _) => number(v.into(), 0),
         (Datum::Int8(v), _) => number(v.into(), 0),
         (Datum::Numeric(v), _) => number(v.unscaled, v.scale),
+        (Datum::Decimal(v), DataType::Numeric(None)) => Some(Datum::Decimal(v)),
+        // At the least scale that shows all of it.
+        (Datum::Decimal(v), _) => match Decimal::decode(&v).trimmed() {
+            Decimal::Finite(v) if v.scale() <= MAX_PRECISION.into() => {
+                number(v.unscaled().try_into().ok()?, v.scale() as u8)
+            }
+            _ => None,
+        },
         (Datum::Float4(v), DataType::Float8) => Some(Datum::Float8(v.into())),
         (Datum::Float8(v), DataType::Float4) => {
             let short = v as f32;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::catalog::ColumnDef;
 use crate::types::enums::EnumDef;
-use crate::types::{Array, EnumType};
+use crate::types::{Array, Decimal, EnumType};
 use proptest::prelude::*;
 use terrace_storage::ObjectId;
 
@@ -29,6 +29,7 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         DataType::Int4.array().unwrap(),
         DataType::Text.array().unwrap(),
         DataType::Numeric(Some((5, 2))).array().unwrap(),
+        DataType::Numeric(None).array().unwrap(),
         DataType::Interval.array().unwrap(),
         DataType::Float8.array().unwrap(),
         mood(),
@@ -53,14 +54,25 @@ pub(crate) fn any_interval() -> impl Strategy<Value = Interval> {
     prop_oneof![far, near].prop_map(|(months, days, micros)| Interval::new(months, days, micros))
 }
 
+/// Many are equal but for their scale.
+pub(crate) fn any_decimal() -> impl Strategy<Value = Decimal> {
+    let long = "-?[0-9]{1,90}(\\.[0-9]{1,60})?";
+    let near = "-?[0-2]{1,3}(\\.[01]{0,2}0{0,4})?";
+    let far = "-?[1-9]e-?[0-9]{1,3}";
+    let special = prop::sample::select(vec!["NaN", "Infinity", "-Infinity", "0", "0.00"]).prop_map(str::to_owned);
+    let text =
+        prop_oneof![3 => long.prop_map(|s| s), 4 => near.prop_map(|s| s), 2 => far.prop_map(|s| s), 1 => special];
+    text.prop_map(|text| Decimal::parse(&text).unwrap())
+}
+
 pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
     let value = match t {
         DataType::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
         DataType::Int4 => prop_oneof![any::<i32>(), -2..3].prop_map(Datum::Int4).boxed(),
         DataType::Int8 => prop_oneof![any::<i64>(), -2..3i64].prop_map(Datum::Int8).boxed(),
         DataType::Int2 => prop_oneof![any::<i16>(), -2..3i16].prop_map(Datum::Int2).boxed(),
-        DataType::Numeric(_) => {
-            let (precision, scale) = t.decimal().expect("a numeric");
+        DataType::Numeric(None) => any_decimal().prop_map(|v| Datum::Decimal(v.encode())).boxed(),
+        DataType::Numeric(Some((precision, scale))) => {
             let limit = crate::types::power_of_ten(precision) - 1;
             let unscaled = prop_oneof![-limit..=limit, -2..3i128, Just(limit), Just(-limit)];
             unscaled.prop_map(move |unscaled| Datum::Numeric(Numeric { unscaled, scale })).boxed()

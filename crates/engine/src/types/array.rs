@@ -14,7 +14,7 @@
 //! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15).
-use super::{DataType, Datum, DatumRef, EnumType};
+use super::{DataType, Datum, DatumRef, EnumType, decimal};
 use crate::error::{EngineError, Result};
 use crate::row::{fixed_value, fixed_width, put_fixed};
 use std::cmp::Ordering;
@@ -185,6 +185,9 @@ pub(crate) fn check(bytes: &[u8], items: Option<Items>) -> Result<(), &'static s
         if of.is_utf8() && std::str::from_utf8(&own[4..]).is_err() {
             return Err("a text in an array is not UTF-8");
         }
+        if of == DataType::Numeric(None) {
+            decimal::check(&own[4..])?;
+        }
         at += width;
     }
     if at == bytes.len() { Ok(()) } else { Err("an array's length is wrong") }
@@ -307,11 +310,9 @@ impl DataType {
         }
     }
 
-    /// The text of one of its values as it is shown within others: plain numeric without zeros at its end, char(n)
-    /// with its blanks.
+    /// The text of one of its values as it is shown within others: char(n) with its blanks.
     pub fn shown(self, value: DatumRef<'_>) -> String {
         match (self, value) {
-            (DataType::Numeric(None), DatumRef::Numeric(v)) => v.trimmed().to_string(),
             (DataType::Char(n), DatumRef::Text(text)) => {
                 let missing = (n as usize).saturating_sub(text.chars().count());
                 text.chars().chain(std::iter::repeat_n(' ', missing)).collect()

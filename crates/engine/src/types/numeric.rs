@@ -1,19 +1,16 @@
-//! Exact decimal numbers: up to 38 digits, kept as an integer and the number of its digits behind the point.
+//! Decimal numbers of a known scale: up to 38 digits, kept as an integer and the number of its digits behind the point.
 //!
 //! 1. A column has one scale, and each of its values is stored at it: the order of the integers is the order of the
 //!    values.
 //! 2. Rounding is to the nearest, ties away from zero, as PostgreSQL's.
-//! 3. `numeric` without (precision, scale) is numeric(38, 18), shown without the zeros at its end. (PostgreSQL keeps
-//!    each value's own scale; Arrow's arrays have one for all.)
-use super::trim;
+//! 3. Values of `numeric` without precision and scale have each their own: they are [`super::decimal`]'s.
+use super::{Decimal, trim};
 use crate::error::{EngineError, Result};
 use std::cmp::Ordering;
 use std::fmt;
 
 /// Digits of the longest number.
 pub const MAX_PRECISION: u8 = 38;
-/// Digits behind the point of plain `numeric`.
-pub const PLAIN_SCALE: u8 = 18;
 
 const NAME: &str = "numeric";
 
@@ -40,7 +37,7 @@ pub fn divide_rounded(value: i128, divisor: i128) -> i128 {
 }
 
 /// 22003 of a value that a type's digits do not hold, as PostgreSQL words it.
-fn field_overflow(precision: u8, scale: u8) -> EngineError {
+pub(super) fn field_overflow(precision: u8, scale: u8) -> EngineError {
     let limit = match precision - scale {
         0 => "1".to_owned(),
         digits => format!("10^{digits}"),
@@ -65,7 +62,7 @@ impl Numeric {
             _ => (false, body),
         };
         if ["nan", "inf", "infinity"].iter().any(|word| unsigned.eq_ignore_ascii_case(word)) {
-            return Err(EngineError::unsupported(format!("numeric has no {unsigned} here")));
+            return Decimal::parse(text)?.to_numeric(precision, scale);
         }
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().map_err(|_| bad())?),
@@ -131,16 +128,6 @@ impl Numeric {
     /// The nearest double.
     pub fn to_f64(self) -> f64 {
         self.to_string().parse().expect("a decimal number")
-    }
-
-    /// Without zeros at the end of its fraction.
-    pub fn trimmed(self) -> Numeric {
-        let Numeric { mut unscaled, mut scale } = self;
-        while scale > 0 && unscaled % 10 == 0 {
-            unscaled /= 10;
-            scale -= 1;
-        }
-        Numeric { unscaled, scale }
     }
 }
 

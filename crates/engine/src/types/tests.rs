@@ -203,7 +203,9 @@ fn small_numbers() {
     assert_eq!(show(DataType::Float4, "1e40"), "22003 \"1e40\" is out of range for type real");
     assert_eq!(show(DataType::Float4, "1e-60"), "22003 \"1e-60\" is out of range for type real");
     assert_eq!(show(DataType::Float4, "-inf"), "-Infinity");
-    assert_eq!(show(DataType::Numeric(None), "1.5"), "1.500000000000000000");
+    assert_eq!(show(DataType::Numeric(None), "1.50"), "1.50");
+    // What was plain numeric before values had their own scale.
+    assert_eq!(DataType::from_pg_oid(1700, 0), Some(DataType::Numeric(Some((38, 18)))));
     for (t, state) in [
         (DataType::Numeric(Some((39, 0))), "22023"),
         (DataType::Numeric(Some((5, 6))), "22023"),

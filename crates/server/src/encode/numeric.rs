@@ -1,11 +1,26 @@
 //! Numeric's binary form: u16 digits, i16 weight of the first (as a power of 10,000), u16 sign, u16 scale; then the
-//! digits in base 10,000.
+//! digits in base 10,000. What is not finite is in the sign alone.
 use bytes::{Buf, BufMut, BytesMut};
-use terrace_engine::types::Numeric;
+use terrace_engine::types::Decimal;
 
 const NEGATIVE: u16 = 0x4000;
+const NAN: u16 = 0xc000;
+const INFINITY: u16 = 0xd000;
+const MINUS_INFINITY: u16 = 0xf000;
 
-pub(crate) fn binary(out: &mut BytesMut, number: Numeric) {
+pub(crate) fn binary(out: &mut BytesMut, number: &Decimal) {
+    let sign = match number {
+        Decimal::Finite(_) => return finite(out, number),
+        Decimal::NaN => NAN,
+        Decimal::Infinity => INFINITY,
+        Decimal::MinusInfinity => MINUS_INFINITY,
+    };
+    // PostgreSQL sends the scale of infinities so.
+    let scale = if sign == NAN { 0 } else { 0x20 };
+    [0, 0, sign, scale].into_iter().for_each(|part| out.put_u16(part));
+}
+
+fn finite(out: &mut BytesMut, number: &Decimal) {
     let text = number.to_string();
     let (whole, fraction) = text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
     // Groups of four, counted from the point in both directions.
@@ -23,17 +38,23 @@ pub(crate) fn binary(out: &mut BytesMut, number: Numeric) {
     weight -= zeros as i16;
     out.put_u16(digits.len() as u16);
     out.put_i16(if digits.is_empty() { 0 } else { weight });
-    out.put_u16(if number.unscaled < 0 { NEGATIVE } else { 0 });
-    out.put_u16(number.scale.into());
+    out.put_u16(if number.is_negative() { NEGATIVE } else { 0 });
+    out.put_u16(number.scale().unwrap_or(0) as u16);
     digits.into_iter().for_each(|d| out.put_u16(d));
 }
 
-/// Its text; `None` where the bytes are no number (NaN and infinity included).
+/// Its text; `None` where the bytes are no number.
 pub(crate) fn read(mut bytes: &[u8]) -> Option<String> {
     if bytes.len() < 8 {
         return None;
     }
     let (count, weight, sign, scale) = (bytes.get_u16(), bytes.get_i16(), bytes.get_u16(), bytes.get_u16());
+    match sign {
+        NAN => return Some("NaN".to_owned()),
+        INFINITY => return Some("Infinity".to_owned()),
+        MINUS_INFINITY => return Some("-Infinity".to_owned()),
+        _ => {}
+    }
     if bytes.len() != usize::from(count) * 2 || !matches!(sign, 0 | NEGATIVE) || scale > 0x3fff {
         return None;
     }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::Schema;
 use pgwire::messages::PgWireBackendMessage;
 use std::fmt::Write;
 use terrace_engine::DatumRef;
-use terrace_engine::types::Numeric;
+use terrace_engine::types::Decimal;
 use terrace_sql::Prepared;
 
 /// What of a statement's result is the same each time it runs.
@@ -59,16 +59,11 @@ fn field(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire, binary: bool) {
         DatumRef::Null => return,
         DatumRef::Text(text) | DatumRef::Json(text) => out.put_slice(text.as_bytes()),
         value if binary => self::binary(out, value, wire),
-        DatumRef::Numeric(number) => write!(out, "{}", shown(number, wire)).expect("a buffer grows"),
         value => write!(out, "{value}").expect("a buffer grows"),
     }
     pad(out, start + 4, wire.padded());
     let length = (out.len() - start - 4) as i32;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
-}
-
-fn shown(number: Numeric, wire: &Wire) -> Numeric {
-    if wire.is_plain_numeric() { number.trimmed() } else { number }
 }
 
 fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
@@ -81,7 +76,8 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         DatumRef::Float8(v) => out.put_f64(v),
         DatumRef::Date(v) => out.put_i32(date_2000(v)),
         DatumRef::Timestamp(v) | DatumRef::Timestamptz(v) => out.put_i64(moment_2000(v)),
-        DatumRef::Numeric(v) => numeric::binary(out, shown(v, wire)),
+        DatumRef::Numeric(v) => numeric::binary(out, &v.into()),
+        DatumRef::Decimal(v) => numeric::binary(out, &Decimal::decode(v)),
         DatumRef::Bytea(v) => out.put_slice(v),
         DatumRef::Time(v) => out.put_i64(v),
         DatumRef::Interval(v) => interval::binary(out, v),

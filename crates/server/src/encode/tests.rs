@@ -87,7 +87,7 @@ fn decimals(values: Vec<i128>, precision: u8, scale: i8) -> ArrayRef {
 fn numerics_show_the_zeros_of_their_scale() {
     assert_eq!(shown(decimals(vec![150], 5, 2), 0).unwrap(), "1.50");
     assert_eq!(shown(decimals(vec![-5], 5, 2), 0).unwrap(), "-0.05");
-    assert_eq!(shown(decimals(vec![1_500_000_000_000_000_000], 38, 18), 0).unwrap(), "1.5");
+    assert_eq!(shown(decimals(vec![1_500_000_000_000_000_000], 38, 18), 0).unwrap(), "1.500000000000000000");
 }
 
 #[test]
@@ -97,14 +97,19 @@ fn binary_numerics_read_back() {
     {
         let mut out = BytesMut::new();
         let given = Numeric { unscaled, scale };
-        numeric::binary(&mut out, given);
+        numeric::binary(&mut out, &given.into());
         assert_eq!(numeric::read(&out).unwrap(), given.to_string());
     }
     // 12345678.9 as PostgreSQL sends it.
     let mut out = BytesMut::new();
-    numeric::binary(&mut out, Numeric { unscaled: 123_456_789, scale: 1 });
+    numeric::binary(&mut out, &Numeric { unscaled: 123_456_789, scale: 1 }.into());
     assert_eq!(&out[..], [0, 3, 0, 1, 0, 0, 0, 1, 0x04, 0xd2, 0x16, 0x2e, 0x23, 0x28]);
-    assert_eq!(numeric::read(&[0, 1, 0, 0, 0xc0, 0, 0, 0]), None, "NaN, and a digit is missing");
+    assert_eq!(numeric::read(&[0, 1, 0, 0, 0x40, 0, 0, 0]), None, "a digit is missing");
+    for text in ["NaN", "Infinity", "-Infinity"] {
+        let mut out = BytesMut::new();
+        numeric::binary(&mut out, &Decimal::parse(text).unwrap());
+        assert_eq!(numeric::read(&out).as_deref(), Some(text));
+    }
 }
 
 #[test]

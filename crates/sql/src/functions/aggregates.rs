@@ -2,12 +2,12 @@
 //! truncate (averages of decimals) or go by doubles (all of integers).
 //!
 //! 1. Of integers and numerics they are exact; what leaves the result's type is 22003. `sum` of smallint and integer is
-//!    bigint, of bigint numeric, as all else. Sums are kept in 128 bits and squares in 256; an excursion beyond these
-//!    is 22003 too.
+//!    bigint, of bigint numeric; `sum` of numeric(p, s) is numeric(38, s), all else plain numeric. Sums of what is no
+//!    plain numeric are kept in 128 bits and squares in 256; an excursion beyond these is 22003 too.
 //! 2. Of real and double precision they are PostgreSQL's own steps (Youngs and Cramer), hence its last digits; a finite
 //!    sum that becomes infinite is 22003.
 //! 3. Floats do not leave a sliding window by subtraction, which would leave their rounding behind: the window is added
-//!    up anew.
+//!    up anew. So it is of plain numerics ([`plain`]).
 //!
 //! Reports for DataFusion 55.2: `sum` of Decimal128 adds with `add_wrapping` and never checks, so that 200 times 1e18
 //! at scale 18 is negative; `avg` of Decimal128(p, s) truncates at s + 4 digits where rounding is expected;
@@ -26,19 +26,22 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use terrace_engine::EngineError;
-use terrace_engine::types::PLAIN_SCALE;
 
 mod exact;
 mod extremes;
 mod float;
 mod pairs;
 mod percentile;
+mod plain;
 mod spans;
 
 use crate::error::tunnel;
+use crate::functions::compared::compared_by;
 use crate::values::INTERVAL;
+use crate::values::decimal::{self, is_decimal};
 use exact::Exact;
 use float::Float;
+use plain::Plain;
 use spans::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -93,6 +96,16 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     computed.into_iter().chain(others).collect()
 }
 
+/// Whether it is one of these, by its name; else it is one of [`extremes`], [`pairs`] and so on.
+pub(crate) fn is_computed(name: &str) -> bool {
+    matches!(name, "exact_sum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp")
+}
+
+/// Whether it takes numbers as doubles.
+pub(crate) fn takes_doubles(name: &str) -> bool {
+    name == "percentile_cont" || pairs::is_one(name)
+}
+
 impl Aggregate {
     fn shown_name(&self) -> &'static str {
         if self.kind == Kind::Sum { "sum" } else { self.name }
@@ -120,6 +133,7 @@ impl Aggregate {
         Ok(match () {
             () if task.is_float() => Box::new(One::<Float>::of(task)),
             () if task.is_of_intervals() => Box::new(One::<Span>::of(task)),
+            () if task.is_plain() => Box::new(One::<Plain>::of(task)),
             () => Box::new(One::<Exact>::of(task)),
         })
     }
@@ -132,6 +146,10 @@ impl Task {
 
     fn is_of_intervals(&self) -> bool {
         matches!(self.of, DataType::Interval(_))
+    }
+
+    fn is_plain(&self) -> bool {
+        is_decimal(&self.of)
     }
 
     /// Whether squares are needed.
@@ -162,7 +180,7 @@ impl AggregateUDFImpl for Aggregate {
         };
         let [given] = types else { return Err(no_function(&format!("{} arguments", types.len()))) };
         Ok(vec![match given {
-            Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(..) => given.clone(),
+            of if crate::functions::arithmetic::is_number(of) => of.clone(),
             Int8 | UInt8 => Int16,
             UInt16 => Int32,
             UInt32 | UInt64 => Int64,
@@ -181,7 +199,6 @@ impl AggregateUDFImpl for Aggregate {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         use DataType::*;
-        let plain = Decimal128(DECIMAL128_MAX_PRECISION, PLAIN_SCALE as i8);
         Ok(match (self.kind, &types[0]) {
             (_, Interval(_)) => INTERVAL,
             (Kind::Sum, Int16 | Int32) => Int64,
@@ -189,10 +206,7 @@ impl AggregateUDFImpl for Aggregate {
             (Kind::Sum, Decimal128(_, scale)) => Decimal128(DECIMAL128_MAX_PRECISION, *scale),
             (Kind::Sum, Float32) => Float32,
             (_, Float32 | Float64) => Float64,
-            (Kind::Average, Decimal128(_, scale)) => {
-                Decimal128(DECIMAL128_MAX_PRECISION, (*scale).max(PLAIN_SCALE as i8))
-            }
-            (_, Int16 | Int32 | Int64 | Decimal128(..)) => plain,
+            (_, of) if crate::functions::arithmetic::is_number(of) => decimal::arrow_type(),
             (_, other) => return internal_err!("{} of {other}", self.name),
         })
     }
@@ -206,6 +220,7 @@ impl AggregateUDFImpl for Aggregate {
         let types = match of {
             of if of.is_floating() => Float::state_types(),
             DataType::Interval(_) => Span::state_types(),
+            of if is_decimal(of) => Plain::state_types(),
             _ => Exact::state_types(),
         };
         Ok(["count", "sum", "squares"].into_iter().zip(types).map(|(name, t)| field(name, t)).collect())
@@ -215,7 +230,8 @@ impl AggregateUDFImpl for Aggregate {
         let plain = self.plain(&args)?;
         if args.is_distinct {
             let of = args.expr_fields[0].data_type().clone();
-            return Ok(Box::new(Distinct { seen: FxHashSet::default(), of, inner: plain }));
+            let (seen, keys) = (FxHashSet::default(), FxHashSet::default());
+            return Ok(Box::new(Distinct { seen, keys, of, inner: plain }));
         }
         Ok(plain)
     }
@@ -223,7 +239,11 @@ impl AggregateUDFImpl for Aggregate {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let task = self.task_of(&args)?;
         // Invariant 3.
-        if task.is_float() { Ok(Box::new(Sliding { window: VecDeque::new(), task })) } else { self.accumulator(args) }
+        Ok(match () {
+            () if task.is_float() => Box::new(Sliding::<Float> { window: VecDeque::new(), task }),
+            () if task.is_plain() => Box::new(Sliding::<Plain> { window: VecDeque::new(), task }),
+            () => self.accumulator(args)?,
+        })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -235,6 +255,7 @@ impl AggregateUDFImpl for Aggregate {
         Ok(match () {
             () if task.is_float() => Box::new(Groups::<Float>::of(task)),
             () if task.is_of_intervals() => Box::new(Groups::<Span>::of(task)),
+            () if task.is_plain() => Box::new(Groups::<Plain>::of(task)),
             () => Box::new(Groups::<Exact>::of(task)),
         })
     }
@@ -249,8 +270,8 @@ impl AggregateUDFImpl for Aggregate {
 }
 
 /// What is kept of the values seen.
-trait Total: Copy + Default + Debug + Send + Sync + 'static {
-    type Value: Copy;
+trait Total: Clone + Default + Debug + Send + Sync + 'static {
+    type Value: Clone + Debug + Send + Sync;
 
     /// Calls `f` with each value that is not NULL, and its row.
     fn each(array: &ArrayRef, f: impl FnMut(usize, Self::Value) -> Result<()>) -> Result<()>;
@@ -260,7 +281,7 @@ trait Total: Copy + Default + Debug + Send + Sync + 'static {
     fn merge(&mut self, task: &Task, other: &Self) -> Result<()>;
     fn results(task: &Task, totals: &[Self]) -> Result<ArrayRef>;
     fn state_types() -> [DataType; 3];
-    fn states(totals: &[Self]) -> Vec<ArrayRef>;
+    fn states(totals: &[Self]) -> Result<Vec<ArrayRef>>;
     fn from_states(states: &[ArrayRef], row: usize) -> Self;
 }
 
@@ -286,15 +307,18 @@ impl<T: Total> Accumulator for One<T> {
     }
 
     fn supports_retract_batch(&self) -> bool {
-        !self.task.is_float()
+        !self.task.is_float() && !self.task.is_plain()
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::try_from_array(&T::results(&self.task, &[self.total])?, 0)
+        ScalarValue::try_from_array(&T::results(&self.task, std::slice::from_ref(&self.total))?, 0)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        T::states(&[self.total]).iter().map(|state| ScalarValue::try_from_array(state, 0)).collect()
+        T::states(std::slice::from_ref(&self.total))?
+            .iter()
+            .map(|state| ScalarValue::try_from_array(state, 0))
+            .collect()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -306,23 +330,23 @@ impl<T: Total> Accumulator for One<T> {
     }
 }
 
-/// Floats in a window (invariant 3).
+/// Floats, or plain numerics, in a window (invariant 3).
 #[derive(Debug)]
-struct Sliding {
-    window: VecDeque<f64>,
+struct Sliding<T: Total> {
+    window: VecDeque<T::Value>,
     task: Task,
 }
 
-impl Accumulator for Sliding {
+impl<T: Total> Accumulator for Sliding<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Float::each(&values[0], |_, value| {
+        T::each(&values[0], |_, value| {
             self.window.push_back(value);
             Ok(())
         })
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        Float::each(&values[0], |_, _| {
+        T::each(&values[0], |_, _| {
             self.window.pop_front();
             Ok(())
         })
@@ -333,9 +357,9 @@ impl Accumulator for Sliding {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut total = Float::default();
-        self.window.iter().try_for_each(|value| total.add(&self.task, *value))?;
-        ScalarValue::try_from_array(&Float::results(&self.task, &[total])?, 0)
+        let mut total = T::default();
+        self.window.iter().try_for_each(|value| total.add(&self.task, value.clone()))?;
+        ScalarValue::try_from_array(&T::results(&self.task, &[total])?, 0)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -347,22 +371,29 @@ impl Accumulator for Sliding {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.window.capacity() * size_of::<f64>()
+        size_of_val(self) + self.window.capacity() * size_of::<T::Value>()
     }
 }
 
-/// Each value once.
+/// Each value once; of equal plain numerics the first.
 #[derive(Debug)]
 struct Distinct {
     seen: FxHashSet<ScalarValue>,
+    /// Of the plain numerics seen.
+    keys: FxHashSet<ScalarValue>,
     of: DataType,
     inner: Box<dyn Accumulator>,
 }
 
 impl Accumulator for Distinct {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let keys = if is_decimal(values[0].data_type()) { Some(compared_by(&values[0])?) } else { None };
         for row in 0..values[0].len() {
-            if values[0].is_valid(row) {
+            let new = match &keys {
+                Some(keys) => self.keys.insert(ScalarValue::try_from_array(keys, row)?),
+                None => true,
+            };
+            if values[0].is_valid(row) && new {
                 self.seen.insert(ScalarValue::try_from_array(&values[0], row)?);
             }
         }
@@ -388,7 +419,8 @@ impl Accumulator for Distinct {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.seen.capacity() * size_of::<ScalarValue>() + self.inner.size()
+        let held = self.seen.capacity() + self.keys.capacity();
+        size_of_val(self) + held * size_of::<ScalarValue>() + self.inner.size()
     }
 }
 
@@ -429,7 +461,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(T::states(&emit_to.take_needed(&mut self.totals)))
+        T::states(&emit_to.take_needed(&mut self.totals))
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -445,7 +477,7 @@ impl<T: Total> GroupsAccumulator for Groups<T> {
             Some(filter) if filter.is_null(row) || !filter.value(row) => Ok(()),
             _ => totals[row].add(&self.task, value),
         })?;
-        Ok(T::states(&totals))
+        T::states(&totals)
     }
 
     fn size(&self) -> usize {

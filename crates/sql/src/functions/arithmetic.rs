@@ -3,9 +3,12 @@
 //!
 //! 1. Both arguments have been made of one type before they are computed with, except that numerics keep their own
 //!    precision and scale. While a query is planned they may still be of two: the result's type is told all the same.
-//! 2. A numeric result has the scale that keeps it exact (the larger one; of a product the sum; of a quotient at least
-//!    18), cut to what 38 digits leave beside the digits before the point, but not below 18. A value that does not fit
-//!    is 22003.
+//! 2. Sums, products and remainders of two numeric(p, s) are numeric(p, s) again where 38 digits hold every one of
+//!    them: their scale is PostgreSQL's then (the larger one; of a product the sum). All else of numerics is plain.
+use crate::error::tunnel;
+use crate::functions::convert::convert_array;
+use crate::values::arrow_type;
+use crate::values::decimal::{collected, decimals, is_decimal};
 use datafusion::arrow::array::PrimitiveArray;
 use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Decimal128Array};
 use datafusion::arrow::compute::kernels::arity;
@@ -20,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 use terrace_engine::EngineError;
-use terrace_engine::types::{MAX_PRECISION, PLAIN_SCALE};
+use terrace_engine::types::{Decimal, MAX_PRECISION};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Function {
@@ -67,7 +70,7 @@ impl Function {
 /// Whether values of the type are computed with here.
 pub(crate) fn is_number(data_type: &DataType) -> bool {
     use DataType::*;
-    matches!(data_type, Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(_, 0..))
+    matches!(data_type, Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(_, 0..)) || is_decimal(data_type)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -125,11 +128,42 @@ pub(crate) fn common(left: &DataType, right: &DataType) -> DataType {
     match (left, right) {
         (a, b) if a == b => a.clone(),
         (Float64 | Float32, _) | (_, Float64 | Float32) => Float64,
-        (Decimal128(..), _) | (_, Decimal128(..)) => Decimal128(MAX_PRECISION, PLAIN_SCALE as i8),
+        (Decimal128(..), _) | (_, Decimal128(..)) => united([left, right].into_iter()),
+        (a, b) if is_decimal(a) || is_decimal(b) => arrow_type(NUMERIC),
         (Int64, _) | (_, Int64) => Int64,
         (Int32, _) | (_, Int32) => Int32,
         _ => Int16,
     }
+}
+
+const NUMERIC: terrace_engine::DataType = terrace_engine::DataType::Numeric(None);
+
+/// The type of numerics and integers that become one column: each keeps its scale, so those of several are plain.
+pub(crate) fn united<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> DataType {
+    let mut digits = types.map(digits);
+    let Some(Some((precision, scale))) = digits.next() else { return arrow_type(NUMERIC) };
+    let before = digits.try_fold(precision as i8 - scale, |before, next| {
+        let (precision, own) = next.filter(|(_, own)| *own == scale)?;
+        Some(before.max(precision as i8 - own))
+    });
+    match before {
+        Some(before) if before + scale <= MAX_PRECISION as i8 => {
+            DataType::Decimal128((before + scale).max(1) as u8, scale)
+        }
+        _ => arrow_type(NUMERIC),
+    }
+}
+
+/// Whether two exact numbers are compared as plain numerics: no numeric(p, s) holds both.
+pub(crate) fn compared_as_plain<'t>(types: impl Iterator<Item = &'t DataType>) -> bool {
+    let (mut before, mut scale, mut decimals) = (0, 0, false);
+    for of in types {
+        let Some((precision, own)) = digits(of) else { return true };
+        before = before.max(precision as i8 - own);
+        scale = scale.max(own);
+        decimals |= of.is_decimal();
+    }
+    decimals && before + scale > MAX_PRECISION as i8
 }
 
 /// An exact number's precision and scale.
@@ -144,7 +178,11 @@ pub(crate) fn digits(number: &DataType) -> Option<(u8, i8)> {
 }
 
 fn result_type(function: Function, left: &DataType, right: &DataType) -> DataType {
-    let exact = if left.is_decimal() || right.is_decimal() { digits(left).zip(digits(right)) } else { None };
+    let exact = match left.is_decimal() || right.is_decimal() {
+        true if function != Function::Divide => digits(left).zip(digits(right)),
+        true if !left.is_floating() && !right.is_floating() => return arrow_type(NUMERIC),
+        _ => None,
+    };
     let Some(((p1, s1), (p2, s2))) = exact else {
         return match (left, right) {
             (DataType::Null, other) | (other, DataType::Null) => other.clone(),
@@ -155,15 +193,12 @@ fn result_type(function: Function, left: &DataType, right: &DataType) -> DataTyp
     let (before, scale) = match function {
         Function::Add | Function::Subtract => ((p1 - s1).max(p2 - s2) + 1, s1.max(s2)),
         Function::Multiply => (p1 - s1 + p2 - s2, s1 + s2),
-        // Divided by the least it can be, a number grows by the divisor's scale.
-        Function::Divide => (p1 - s1 + s2, s1.max(s2).max(PLAIN_SCALE.into())),
-        Function::Modulo => ((p1 - s1).max(p2 - s2), s1.max(s2)),
+        Function::Divide | Function::Modulo => ((p1 - s1).max(p2 - s2), s1.max(s2)),
     };
-    let most = i32::from(MAX_PRECISION);
-    let scale = if before + scale > most { scale.min((most - before).max(PLAIN_SCALE.into())) } else { scale };
-    let precision = if function == Function::Divide { most } else { (before + scale).clamp(1, most) };
-    debug_assert!((0..=most).contains(&scale) && precision <= most, "invariant 2: numeric({precision}, {scale})");
-    DataType::Decimal128(precision as u8, scale as i8)
+    match u8::try_from((before + scale).max(1)) {
+        Ok(precision @ ..=MAX_PRECISION) => DataType::Decimal128(precision, scale as i8),
+        _ => arrow_type(NUMERIC),
+    }
 }
 
 fn external(error: EngineError) -> ArrowError {
@@ -205,16 +240,35 @@ fn compute(function: Function, left: &ColumnarValue, right: &ColumnarValue, rows
             let vanishes = narrow == 0.0 && wide != 0.0;
             float_result(narrow.into(), wide.is_infinite(), vanishes).map(|_| narrow).map_err(external)
         }),
-        (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2)) => {
-            let result = result_type(function, &left.data_type(), &right.data_type());
-            let DataType::Decimal128(precision, scale) = result else { return internal_err!("no decimal: {result}") };
-            let exact = Exact { function, left: s1 as u8, right: s2 as u8, precision, scale: scale as u8 };
+        (DataType::Decimal128(_, s1), DataType::Decimal128(_, s2))
+            if let DataType::Decimal128(precision, scale) =
+                result_type(function, &left.data_type(), &right.data_type()) =>
+        {
+            let exact = Exact { function, left: s1 as u8, right: s2 as u8, precision };
             let array = apply::<Decimal128Type>(left, right, rows, |a, b| exact.compute(a, b).map_err(external))?;
             let array: &Decimal128Array = array.as_primitive();
             Ok(Arc::new(array.clone().with_precision_and_scale(precision, scale)?))
         }
+        (lt, rt) if is_number(&lt) && is_number(&rt) => plain(function, &left.to_array(rows)?, &right.to_array(rows)?),
         (left, right) => internal_err!("{function:?} of {left} and {right}"),
     }
+}
+
+/// Of plain numerics, or what becomes such.
+fn plain(function: Function, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+    let [left, right] = [left, right].map(|side| convert_array(side, NUMERIC));
+    let (left, right) = (decimals(&left?), decimals(&right?));
+    let compute = match function {
+        Function::Add => Decimal::add,
+        Function::Subtract => Decimal::subtract,
+        Function::Multiply => Decimal::multiply,
+        Function::Divide => Decimal::divide,
+        Function::Modulo => Decimal::remainder,
+    };
+    collected(left.iter().zip(&right).map(|pair| match pair {
+        (Some(a), Some(b)) => compute(a, b).map(Some).map_err(tunnel),
+        _ => Ok(None),
+    }))
 }
 
 /// Value by value; NULL with anything is NULL.
@@ -276,7 +330,6 @@ struct Exact {
     left: u8,
     right: u8,
     precision: u8,
-    scale: u8,
 }
 
 impl Exact {
@@ -295,49 +348,21 @@ impl Exact {
 
     /// In 256 bits; `None` where those overflow.
     fn wide(&self, a: i256, b: i256) -> Option<i256> {
-        let (s1, s2, scale) = (u32::from(self.left), u32::from(self.right), u32::from(self.scale));
+        let (s1, s2) = (u32::from(self.left), u32::from(self.right));
+        if self.function == Function::Multiply {
+            return a.mul_checked(b).ok();
+        }
         let common = s1.max(s2);
-        let (at, exact) = match self.function {
-            Function::Multiply => (s1 + s2, a.mul_checked(b).ok()?),
-            Function::Divide => {
-                // (a / 10^s1) / (b / 10^s2), times 10^scale.
-                let shift = scale as i64 + i64::from(s2) - i64::from(s1);
-                let (a, b) = if shift >= 0 {
-                    (a.mul_checked(power(shift as u32)?).ok()?, b)
-                } else {
-                    (a, b.mul_checked(power(-shift as u32)?).ok()?)
-                };
-                return divide_rounded(a, b);
-            }
-            function => {
-                let a = a.mul_checked(power(common - s1)?).ok()?;
-                let b = b.mul_checked(power(common - s2)?).ok()?;
-                let exact = match function {
-                    Function::Add => a.add_checked(b),
-                    Function::Subtract => a.sub_checked(b),
-                    _ => a.mod_checked(b),
-                };
-                (common, exact.ok()?)
-            }
-        };
-        if scale >= at { exact.mul_checked(power(scale - at)?).ok() } else { divide_rounded(exact, power(at - scale)?) }
+        let a = a.mul_checked(power(common - s1)?).ok()?;
+        let b = b.mul_checked(power(common - s2)?).ok()?;
+        match self.function {
+            Function::Add => a.add_checked(b).ok(),
+            Function::Subtract => a.sub_checked(b).ok(),
+            _ => a.mod_checked(b).ok(),
+        }
     }
 }
 
 pub(crate) fn power(n: u32) -> Option<i256> {
     i256::from_i128(10).pow_checked(n).ok()
-}
-
-/// To the nearest, ties away from zero.
-pub(crate) fn divide_rounded(a: i256, b: i256) -> Option<i256> {
-    let zero = i256::from_i128(0);
-    let quotient = a.div_checked(b).ok()?;
-    let rest = a.mod_checked(b).ok()?;
-    let size = |v: i256| if v < zero { v.neg_checked().ok() } else { Some(v) };
-    let (rest, divisor) = (size(rest)?, size(b)?);
-    if rest < divisor.sub_checked(rest).ok()? {
-        return Some(quotient);
-    }
-    let away = if (a < zero) == (b < zero) { 1 } else { -1 };
-    quotient.add_checked(i256::from_i128(away)).ok()
 }

@@ -8,9 +8,11 @@
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::error::tunnel;
+use crate::functions::arithmetic::united;
 use crate::functions::builtin::shown;
 use crate::functions::chars;
 use crate::functions::convert::{convert, convert_scalar, is_open};
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -112,7 +114,7 @@ fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
         ArrowType::Int16 => Some(0),
         ArrowType::Int32 => Some(1),
         ArrowType::Int64 => Some(2),
-        ArrowType::Decimal128(..) => Some(3),
+        of if of.is_decimal() || is_decimal(of) => Some(3),
         ArrowType::Float32 => Some(4),
         ArrowType::Float64 => Some(5),
         _ => None,
@@ -127,7 +129,7 @@ fn wider(a: ArrowType, b: ArrowType) -> Result<ArrowType> {
         return Ok(if x >= y { a } else { b });
     }
     match (rank(&a), rank(&b)) {
-        (Some(3), Some(..=3)) | (Some(..=2), Some(3)) => Ok(arrow_type(DataType::Numeric(None))),
+        (Some(3), Some(..=3)) | (Some(..=2), Some(3)) => Ok(united([&a, &b].into_iter())),
         (Some(x), Some(y)) => Ok(if x >= y { a } else { b }),
         _ => {
             let name = |t: &ArrowType| engine_type(t).map_or_else(|| t.to_string(), |t| t.base_name().to_owned());

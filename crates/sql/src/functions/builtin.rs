@@ -6,7 +6,7 @@
 //!    what is wanted by an implicit cast of pg_cast and by no other, and a quoted literal, NULL or untyped parameter
 //!    becomes whatever is wanted.
 //! 3. The choice is made once, right after planning ([`choose`]), so that types do not change when constants are folded
-//!    later. What a constant argument says of a result's scale is part of the choice.
+//!    later.
 //! 4. What makes texts asks for them first, as [`crate::functions::bounded`] does.
 //! 5. Where a function is DataFusion's ([`Run::Theirs`]) only its arguments are seen to here.
 //!
@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::Arc;
-use terrace_engine::types::Numeric;
+use terrace_engine::types::Decimal;
 use terrace_engine::{DataType, Datum, EngineError};
 
 mod bytes;
@@ -59,32 +59,15 @@ pub(crate) struct Overload {
     takes: &'static [Takes],
     /// Any number of arguments more, each as the last.
     more: bool,
-    gives: Gives,
+    gives: DataType,
     run: Run,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Takes {
     Is(DataType),
-    /// A numeric of any precision and scale, kept as it is.
-    Numeric,
     /// Anything, as the text that it is shown as.
     Shown,
-}
-
-type Digits = fn(&[(u8, u8)], Option<i64>) -> (u8, u8);
-
-#[derive(Clone, Copy)]
-pub(crate) enum Gives {
-    Is(DataType),
-    /// Precision and scale from those of the numeric arguments, and the second argument where it is a constant integer.
-    Numeric(Digits),
-}
-
-impl std::fmt::Debug for Gives {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Gives")
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -178,8 +161,6 @@ impl Given {
                     2
                 }
             }
-            (Given::Known(DataType::Numeric(_)), Takes::Numeric) => 8,
-            (Given::Known(DataType::Int2 | DataType::Int4 | DataType::Int8), Takes::Numeric) => 2,
             _ => 0,
         }
     }
@@ -223,7 +204,7 @@ struct Call {
 }
 
 impl Builtin {
-    fn choose(&self, given: &[Given], constant: Option<i64>) -> Result<Chosen> {
+    fn choose(&self, given: &[Given]) -> Result<Chosen> {
         let fits = |overload: &Overload| {
             let arity =
                 if overload.more { given.len() >= overload.takes.len() } else { given.len() == overload.takes.len() };
@@ -249,30 +230,8 @@ impl Builtin {
             let message = format!("function {}({}) does not exist", self.name, types.join(", "));
             return Err(tunnel(with_hint(EngineError::new("42883", message))));
         };
-        let gives = match self.overloads[at].gives {
-            Gives::Is(data_type) => arrow_type(data_type),
-            Gives::Numeric(of) => {
-                let digits = |given: &Given| match given {
-                    Given::Known(known) => as_numeric(*known),
-                    Given::Open => Some((38, 18)),
-                    Given::Other(_) => None,
-                };
-                let digits: Vec<(u8, u8)> = given.iter().filter_map(digits).collect();
-                let (precision, scale) = of(&digits, constant);
-                ArrowType::Decimal128(precision.clamp(1, 38), scale as i8)
-            }
-        };
+        let gives = arrow_type(self.overloads[at].gives);
         Ok(Chosen { overload: at, gives })
-    }
-}
-
-/// The digits of a type as a numeric.
-fn as_numeric(given: DataType) -> Option<(u8, u8)> {
-    match given {
-        DataType::Int2 => Some((5, 0)),
-        DataType::Int4 => Some((10, 0)),
-        DataType::Int8 => Some((19, 0)),
-        other => other.decimal(),
     }
 }
 
@@ -287,16 +246,7 @@ impl Call {
         }
         let given: Vec<Given> =
             fields.iter().enumerate().map(|(at, f)| Given::of(f, literals.get(at).copied().flatten())).collect();
-        self.builtin().choose(&given, literals.get(1).copied().flatten().and_then(integer))
-    }
-}
-
-fn integer(scalar: &ScalarValue) -> Option<i64> {
-    match scalar {
-        ScalarValue::Int16(v) => v.map(i64::from),
-        ScalarValue::Int32(v) => v.map(i64::from),
-        ScalarValue::Int64(v) => *v,
-        _ => None,
+        self.builtin().choose(&given)
     }
 }
 
@@ -371,7 +321,7 @@ impl ScalarUDFImpl for Call {
             values.extend(columns.iter().map(|column| array_datum(column, row)));
             let result = match values.contains(&Datum::Null) {
                 true => Datum::Null,
-                false => fitted(run(&values).map_err(tunnel)?, gives).map_err(tunnel)?,
+                false => run(&values).map_err(tunnel)?,
             };
             made += match &result {
                 Datum::Text(text) | Datum::Json(text) | Datum::Jsonb(text) => text.len(),
@@ -428,26 +378,10 @@ pub(crate) fn makes_texts(function: &ScalarUDF) -> bool {
     inner.is::<Pad>() || inner.is::<AsText>() || inner.downcast_ref::<Call>().is_some_and(made)
 }
 
-/// A numeric at the scale that was chosen.
-fn fitted(value: Datum, gives: DataType) -> terrace_engine::Result<Datum> {
-    match (value, gives.decimal()) {
-        (Datum::Numeric(v), Some((precision, scale))) => match v.rescale(precision, scale) {
-            Ok(v) => Ok(Datum::Numeric(v)),
-            Err(_) => Err(EngineError::new("22003", "value overflows numeric format")),
-        },
-        (value, _) => Ok(value),
-    }
-}
-
 /// An argument as it is taken.
 fn taken(array: &ArrayRef, field: &Field, wanted: Takes) -> Result<ArrayRef> {
     match wanted {
         Takes::Is(data_type) => convert_array(array, data_type),
-        Takes::Numeric => match field_type(field).and_then(as_numeric) {
-            Some(_) if array.data_type().is_decimal() => Ok(array.clone()),
-            Some((precision, scale)) => convert_array(array, DataType::Numeric(Some((precision, scale)))),
-            None => convert_array(array, DataType::Numeric(None)),
-        },
         Takes::Shown => shown(array, field_type(field)),
     }
 }
@@ -474,9 +408,6 @@ pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<Arr
             (Datum::Text(text), Some(DataType::Char(n))) => Datum::Text(padded(&text, n).into()),
             (Datum::Text(text), _) => Datum::Text(text),
             (Datum::Bool(value), _) => Datum::text(if value { "t" } else { "f" }),
-            (Datum::Numeric(v), _) if engine_type(array.data_type()) == Some(DataType::Numeric(None)) => {
-                Datum::text(v.trimmed().to_string())
-            }
             (value, _) => Datum::text(value.to_string()),
         };
         builder.push(text.as_ref());
@@ -516,8 +447,7 @@ pub(crate) fn choose(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
             _ => Given::of(field, None),
         })
         .collect();
-    let constant = literals.get(1).and_then(|l| l.as_ref()).and_then(integer);
-    let chosen = builtin.choose(&given, constant)?;
+    let chosen = builtin.choose(&given)?;
     let overload = &builtin.overloads[chosen.overload];
     let wanted = (0..given.len()).map(|at| *overload.takes.get(at).or(overload.takes.last()).expect("it takes some"));
     let args = call.args.into_iter().zip(given).zip(fields.iter()).zip(wanted);
@@ -555,7 +485,6 @@ fn literal(expr: &Expr) -> Option<ScalarValue> {
 fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &str) -> Result<Expr> {
     let to = match wanted {
         Takes::Is(to) => to,
-        Takes::Numeric => DataType::Numeric(None),
         Takes::Shown => {
             return Ok(match (given, arg) {
                 (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, DataType::Text)?, None),
@@ -574,11 +503,6 @@ fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &s
         (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, to)?, None),
         // The function counts blanks, or shows them.
         (Given::Known(DataType::Char(n)), arg) if function == "octet_length" => chars::with_blanks(arg, *n)?,
-        (Given::Known(_), arg) if wanted == Takes::Numeric && field.data_type().is_decimal() => arg,
-        (Given::Known(from), arg) if wanted == Takes::Numeric => {
-            let digits = as_numeric(*from).expect("what suits a numeric has digits");
-            convert(arg, DataType::Numeric(Some(digits)))
-        }
         (_, arg) if field.data_type() == &arrow_type(to) => arg,
         (_, arg) => convert(arg, to),
     })
@@ -734,9 +658,14 @@ fn wrong_arguments(values: &[Datum]) -> EngineError {
 }
 
 /// A numeric of an argument.
-fn numeric(value: &Datum) -> terrace_engine::Result<Numeric> {
+fn decimal(value: &Datum) -> terrace_engine::Result<Decimal> {
     match value {
-        Datum::Numeric(v) => Ok(*v),
+        Datum::Decimal(v) => Ok(Decimal::decode(v)),
         other => Err(wrong_arguments(std::slice::from_ref(other))),
     }
+}
+
+/// A numeric that is an answer.
+fn given(value: Decimal) -> terrace_engine::Result<Datum> {
+    Ok(Datum::Decimal(value.encode()))
 }

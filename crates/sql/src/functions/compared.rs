@@ -3,7 +3,7 @@
 use crate::error::tunnel;
 use crate::functions::arrays::keys as arrays;
 use crate::functions::{interval, json};
-use crate::values::engine_type;
+use crate::values::{decimal, engine_type};
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
@@ -33,6 +33,7 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
     match data_type {
         ArrowType::Float32 | ArrowType::Float64 => By::Canonical,
         ArrowType::Interval(_) => By::Key,
+        of if decimal::is_decimal(of) => By::Key,
         ArrowType::LargeBinary => By::Json,
         ArrowType::BinaryView => By::Never,
         ArrowType::List(_) if engine_type(data_type).is_some() => By::Key,
@@ -44,7 +45,7 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
 
 pub(crate) fn not_compared() -> DataFusionError {
     tunnel(EngineError::unsupported(
-        "comparisons of rows of real, double precision, interval or arrays are not supported",
+        "comparisons of rows of real, double precision, numeric, interval or arrays are not supported",
     ))
 }
 
@@ -75,6 +76,7 @@ pub(crate) fn wrap_of(expr: &mut Expr, of: &ArrowType) -> Result<bool> {
 pub(crate) fn key_of(of: &ArrowType) -> fn(Expr) -> Expr {
     match of {
         ArrowType::List(_) => arrays::key,
+        ArrowType::LargeList(_) => decimal::key,
         _ => interval::key,
     }
 }
@@ -85,6 +87,7 @@ pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
         By::Key if matches!(array.data_type(), ArrowType::List(_)) => arrays::keys(array),
+        By::Key if decimal::is_decimal(array.data_type()) => Ok(decimal::keys(array)),
         By::Key => interval::keys(array),
         By::Json => json::keys(array),
         By::Nothing => Err(not_compared()),

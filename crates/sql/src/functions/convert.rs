@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::Arc;
-use terrace_engine::{DataType, Datum};
+use terrace_engine::DataType;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Conversion {
@@ -76,14 +76,7 @@ pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> 
     }
     let mut builder = ColumnBuilder::new(to, array.len());
     for row in 0..array.len() {
-        let value = match array_datum(&array, row) {
-            // Plain numeric has no zeros at its end.
-            Datum::Numeric(v) if to.is_text() && engine_type(array.data_type()) == Some(DataType::Numeric(None)) => {
-                Datum::Numeric(v.trimmed())
-            }
-            value => value,
-        };
-        builder.push(cast_datum(value, to, true).map_err(tunnel)?.as_ref());
+        builder.push(cast_datum(array_datum(&array, row), to, true).map_err(tunnel)?.as_ref());
     }
     let made = builder.finish();
     debug_assert_eq!((made.len(), made.data_type()), (array.len(), &target), "a value for each row");
@@ -95,6 +88,13 @@ pub(crate) fn convert_scalar(scalar: &ScalarValue, to: DataType) -> Result<Scala
         return ScalarValue::try_from(&crate::values::arrow_type(to));
     }
     ScalarValue::try_from_array(&convert_array(&scalar.to_array()?, to)?, 0)
+}
+
+/// The expression whose conversion to this type another is.
+pub(crate) fn converted_from(expr: &Expr, to: DataType) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let conversion = (call.func.inner().as_ref() as &dyn Any).downcast_ref::<Conversion>()?;
+    if conversion.to == to { call.args.first() } else { None }
 }
 
 /// Whether the field says more than its Arrow type does.

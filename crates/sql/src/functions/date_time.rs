@@ -4,7 +4,7 @@ use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
 use crate::functions::calendar::{DAY, Part, in_range, moved};
 use crate::functions::convert::{convert_array, convert_scalar, is_open, micros_of, moments_of};
-use crate::values::{UTC, arrow_type, engine_type, field_of, is_timestamp, is_zoned};
+use crate::values::{UTC, arrow_type, decimal, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Field, FieldRef, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::Arc;
-use terrace_engine::types::{DATES, Zone, date_of_timestamp, is_infinite, is_infinite_date};
+use terrace_engine::types::{DATES, Decimal, Zone, date_of_timestamp, is_infinite, is_infinite_date};
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,6 +148,9 @@ impl ScalarUDFImpl for Native {
                 if matches!(types[0], ArrowType::Time64(_)) && part.of_time(0).is_none() {
                     return Err(tunnel(no_unit(part, DataType::Time.base_name())));
                 }
+                if may_be_infinite(part, &types[0]) {
+                    return Ok(decimal::arrow_type());
+                }
                 ArrowType::Decimal128(28, scale_of(part, &types[0]) as i8)
             }
             Kind::DatePart => {
@@ -210,7 +213,7 @@ impl ScalarUDFImpl for Native {
         let rows = if scalar { 1 } else { args.number_rows };
         let array = |at: usize| args.args[at].to_array(rows);
         let result: ArrayRef = match self.kind {
-            Kind::Extract(part) => Arc::new(extract_array(part, &array(0)?)?),
+            Kind::Extract(part) => extracted(part, &array(0)?)?,
             Kind::DatePart => {
                 let (part, of) = (self.part(&args.args[0])?, array(1)?);
                 if let (Part::Epoch, ArrowType::Interval(_)) = (part, of.data_type()) {
@@ -397,14 +400,10 @@ fn extract_array(part: Part, array: &ArrayRef) -> Result<Decimal128Array> {
         }
         ArrowType::Timestamp(_, Some(_)) => {
             let zone = Zone::current();
-            let value = |v: Option<i64>| finite(part, v).map(|v| v.map(|v| part.of_moment(v, zone)));
-            micros_of(array)?.iter().map(value).collect::<Result<_>>()?
+            micros_of(array)?.iter().map(|v| finite(v).map(|v| part.of_moment(v, zone))).collect()
         }
         _ if part.is_of_zone() => return Err(tunnel(no_unit(part, "timestamp without time zone"))),
-        _ => {
-            let value = |v: Option<i64>| finite(part, v).map(|v| v.map(|v| part.of_timestamp(v)));
-            micros_of(array)?.iter().map(value).collect::<Result<_>>()?
-        }
+        _ => micros_of(array)?.iter().map(|v| finite(v).map(|v| part.of_timestamp(v))).collect(),
     };
     let scale = scale_of(part, array.data_type());
     let values: Decimal128Array = match part.scale() - scale {
@@ -419,17 +418,31 @@ fn scale_of(part: Part, of: &ArrowType) -> u8 {
     if *of == ArrowType::Date32 { 0 } else { part.scale() }
 }
 
-/// A time that has this field; what is infinite has no other than those that are infinite, too.
-fn finite(part: Part, time: Option<i64>) -> Result<Option<i64>> {
-    match time {
-        Some(time) if is_infinite(time) && part.is_endless() => {
-            let part = format!("{part:?}").to_lowercase();
-            let error = EngineError::unsupported(format!("the {part} of an infinite time is not supported"));
-            Err(tunnel(error.with_hint("numeric has no infinity here; date_part answers double precision.")))
-        }
-        Some(time) if is_infinite(time) => Ok(None),
-        time => Ok(time),
+/// A time that has this field: what is infinite has no other than those that are infinite, too.
+fn finite(time: Option<i64>) -> Option<i64> {
+    time.filter(|time| !is_infinite(*time))
+}
+
+/// Whether a field of this type's values is infinite where these are.
+fn may_be_infinite(part: Part, of: &ArrowType) -> bool {
+    part.is_endless() && !matches!(of, ArrowType::Interval(_) | ArrowType::Time64(_) | ArrowType::Null)
+}
+
+/// `extract`: as numeric.
+fn extracted(part: Part, of: &ArrayRef) -> Result<ArrayRef> {
+    let fields: ArrayRef = Arc::new(extract_array(part, of)?);
+    if !may_be_infinite(part, of.data_type()) {
+        return Ok(fields);
     }
+    let fields = decimal::decimals(&convert_array(&fields, DataType::Numeric(None))?);
+    let times = micros_of(of)?;
+    decimal::collected(fields.into_iter().zip(times.iter()).map(|(field, time)| {
+        Ok(match time {
+            Some(i64::MIN) => Some(Decimal::MinusInfinity),
+            Some(i64::MAX) => Some(Decimal::Infinity),
+            _ => field,
+        })
+    }))
 }
 
 /// `date_part`: as double precision, which has infinity.

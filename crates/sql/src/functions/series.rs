@@ -1,7 +1,7 @@
-//! `generate_series` of integers, in FROM. The rows are DataFusion's, whose series is of bigint.
+//! `generate_series` of constant integers, in FROM. The rows are DataFusion's, whose series is of bigint.
 //!
-//! 1. Of integers it is integer, of a bigint among them bigint, as in PostgreSQL. A series of anything else is refused
-//!    (0A000), and so is one of what is no constant.
+//! 1. Of integers it is integer, of a bigint among them bigint, as in PostgreSQL. A series of anything else is
+//!    refused (0A000), and so is one of what is no constant. (Series of times and of numerics are lists.)
 //!
 //! Source: PostgreSQL 15 documentation, "Set Returning Functions" (9.25).
 use crate::error::{tunnel, unsupported};

@@ -9,6 +9,7 @@ pub(crate) mod number;
 mod time;
 
 use crate::error::{tunnel, unsupported};
+use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::type_name;
 use crate::functions::convert::{micros_of, moments_of};
 use crate::values::{array_datum, engine_array, engine_type, enum_of, is_timestamp};
@@ -18,7 +19,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use number::Given;
 use std::collections::BTreeMap;
-use terrace_engine::types::{Zone, is_infinite};
+use terrace_engine::types::{Decimal, Zone, is_infinite};
 use terrace_engine::{Datum, EngineError};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -51,7 +52,8 @@ impl ScalarUDFImpl for ToChar {
             return Err(tunnel(EngineError::new("42883", message)));
         }
         match &types[0] {
-            Date32 | Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(..) | Null => Ok(Utf8),
+            Date32 | Null => Ok(Utf8),
+            of if is_number(of) => Ok(Utf8),
             of if is_timestamp(of) => Ok(Utf8),
             Interval(_) => Err(tunnel(unsupported("to_char of an interval"))),
             other => {
@@ -116,7 +118,8 @@ fn numbers(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
             Datum::Int2(n) => Some(Given::Whole(n.into())),
             Datum::Int4(n) => Some(Given::Whole(n.into())),
             Datum::Int8(n) => Some(Given::Whole(n)),
-            Datum::Numeric(n) => Some(Given::Exact(n)),
+            Datum::Numeric(n) => Some(Given::Exact(n.into())),
+            Datum::Decimal(n) => Some(Given::Exact(Decimal::decode(&n))),
             Datum::Float4(n) => Some(Given::Float(n.into(), 6)),
             Datum::Float8(n) => Some(Given::Float(n, 15)),
             _ => None,

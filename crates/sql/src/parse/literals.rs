@@ -1,4 +1,4 @@
-//! How many digits a number has: its type is a numeric of so many. One of more than 38 is refused (22003).
+//! How many digits a number has: its type is a numeric of so many. One of more than 38 is a plain numeric.
 
 /// Precision and scale of a number; `None` where it has more than 38 digits.
 pub(crate) fn digits(text: &str) -> Option<(usize, usize)> {

@@ -169,6 +169,7 @@ pub fn data_type_of_oid(oid: u32) -> Option<DataType> {
         26 => DataType::Int8,
         18 | 19 | 1042 | 1043 => DataType::Text,
         _ if let Some(item) = item_oid(oid) => return data_type_of_oid(item)?.array(),
+        1700 => DataType::Numeric(None),
         _ => return DataType::from_pg_oid(oid, 0),
     })
 }

@@ -16,11 +16,12 @@
 use crate::cast::LOOSE;
 use crate::columns::by_columns;
 use crate::error::tunnel;
-use crate::functions::arithmetic::is_number;
+use crate::functions::arithmetic::{is_number, united};
 use crate::functions::chars;
 use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::plan::resolve;
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_zoned};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
 use datafusion::arrow::compute::{SortOptions, kernels::zip::zip};
@@ -213,7 +214,7 @@ fn list_of_numbers(typed: &[&ArrowType]) -> Option<ArrowType> {
     engine_type(&widest)?.array().map(arrow_type)
 }
 
-/// The widest of numbers; of numerics one that has room for all digits, as far as there are as many.
+/// The widest of numbers; of numerics one in which each keeps its scale.
 fn number(typed: &[&ArrowType], read: bool) -> ArrowType {
     use ArrowType::*;
     let any = |is: fn(&ArrowType) -> bool| typed.iter().any(|t| is(t));
@@ -223,18 +224,8 @@ fn number(typed: &[&ArrowType], read: bool) -> ArrowType {
     if any(|t| matches!(t, Float32)) {
         return Float32;
     }
-    if any(|t| matches!(t, Decimal128(..))) {
-        if read {
-            return arrow_type(DataType::Numeric(None));
-        }
-        let digits = typed.iter().map(|t| match t {
-            Decimal128(precision, scale) => (i16::from(*precision), i16::from(*scale)),
-            Int16 => (5, 0),
-            Int32 => (10, 0),
-            _ => (19, 0),
-        });
-        let (whole, scale) = digits.fold((0, 0), |(whole, most), (p, s)| (whole.max(p - s), most.max(s)));
-        return Decimal128((whole + scale).clamp(1, 38) as u8, scale as i8);
+    if any(|t| matches!(t, Decimal128(..)) || is_decimal(t)) {
+        return if read { arrow_type(DataType::Numeric(None)) } else { united(typed.iter().copied()) };
     }
     [Int64, Int32].into_iter().find(|wide| typed.contains(&wide)).unwrap_or(Int16)
 }

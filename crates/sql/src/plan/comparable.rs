@@ -14,7 +14,8 @@
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
 //!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
 //!    (42883).
-//! 6. Equal constants are equal expressions ([`value_alone`]).
+//! 6. Plain numerics are compared by their keys ([`crate::values::decimal`]). Of equal ones the first is kept.
+//! 7. Equal constants are equal expressions ([`value_alone`]).
 //!
 //! This is an analyzer rule. It runs last, so that the types are known.
 //!
@@ -23,8 +24,9 @@
 use crate::error::tunnel;
 use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
-use crate::functions::{builtin, json};
+use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
+use crate::values::decimal;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -34,8 +36,8 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, Alias, Case, InList, InSubquery, WindowFunction, WindowFunctionDefinition,
 };
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    Operator, Subquery,
+    Aggregate, AggregateUDF, Between, BinaryExpr, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan,
+    LogicalPlanBuilder, Operator, Subquery, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
@@ -128,7 +130,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
                     By::Themselves => Ok(column),
                     By::Canonical => Ok(canonical(column).alias_qualified(qualifier.cloned(), field.name())),
                     By::Json => Ok(json::alone(column).alias_qualified(qualifier.cloned(), field.name())),
-                    By::Key => internal_err!("a column of intervals or arrays is told above"),
+                    By::Key => internal_err!("a column that goes by keys is told above"),
                     By::Nothing => Err(not_compared()),
                     By::Never => Err(no_equality()),
                 }
@@ -137,23 +139,34 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             let projected = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?;
             Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(projected)))))
         }
-        LogicalPlan::Distinct(Distinct::On(on)) => {
-            for expr in &on.on_expr {
-                match by(&expr.get_type(schema)?) {
-                    By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
-                    By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
-                    By::Nothing => return Err(not_compared()),
-                    By::Never => return Err(no_equality()),
-                    By::Themselves | By::Canonical => {}
-                }
-            }
-            Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))))
-        }
+        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, schema),
         other => Ok(Transformed::no(other)),
     }
 }
 
-/// Whether intervals or arrays are grouped by.
+/// Of what is no plain numeric, what is sorted first tells the groups: it goes by itself.
+fn distinct_on(mut on: DistinctOn, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    for expr in &on.on_expr {
+        match by(&expr.get_type(schema)?) {
+            By::Key if decimal::is_decimal(&expr.get_type(schema)?) => {}
+            By::Key => return Err(refused("DISTINCT ON", &expr.get_type(schema)?)),
+            By::Json => return Err(tunnel(EngineError::unsupported("DISTINCT ON a jsonb is not supported"))),
+            By::Nothing => return Err(not_compared()),
+            By::Never => return Err(no_equality()),
+            By::Themselves | By::Canonical => {}
+        }
+    }
+    let mut changed = false;
+    let sorted = on.sort_expr.iter_mut().flatten().map(|by| &mut by.expr);
+    for expr in on.on_expr.iter_mut().chain(sorted) {
+        if decimal::is_decimal(&expr.get_type(schema)?) {
+            changed |= wrap(expr, schema)?;
+        }
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
+}
+
+/// Whether intervals, numerics or arrays are grouped by.
 fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     for expr in groups {
         if !matches!(expr, Expr::GroupingSet(_)) && matches!(by(&expr.get_type(schema)?), By::Key) {
@@ -163,7 +176,7 @@ fn has_key(groups: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(false)
 }
 
-/// Groups by what intervals and arrays compare by; the first one of a group stands for it (invariant 3).
+/// Groups by what intervals, numerics and arrays compare by; the first one of a group stands for it (invariant 3).
 fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, mut aggr_expr, schema: told, .. } = aggregate;
     let of_groups = group_expr.len();
@@ -194,6 +207,11 @@ fn refused(what: &str, of: &ArrowType) -> DataFusionError {
     if let ArrowType::List(_) = of {
         return tunnel(EngineError::unsupported(format!("{what} of arrays is not supported")));
     }
+    if decimal::is_decimal(of) {
+        let error =
+            EngineError::unsupported(format!("{what} of numerics without precision and scale is not supported"));
+        return tunnel(error.with_hint("Cast them to numeric(p, s)."));
+    }
     let error = EngineError::unsupported(format!("{what} of intervals is not supported"));
     tunnel(error.with_hint("Compare a number of seconds instead: extract(epoch FROM interval)."))
 }
@@ -208,7 +226,8 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     if let Expr::GroupingSet(sets) = &*expr {
         for e in sets.distinct_expr() {
             if !matches!(by(&e.get_type(schema)?), By::Themselves) {
-                let message = "grouping sets of double precision, real, interval, jsonb or arrays are not supported";
+                let message =
+                    "grouping sets of double precision, real, numeric, interval, jsonb or arrays are not supported";
                 return Err(tunnel(EngineError::unsupported(message)));
             }
         }
@@ -216,7 +235,7 @@ fn wrap_group(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     }
     match by(&expr.get_type(schema)?) {
         By::Themselves => Ok(false),
-        By::Key => internal_err!("intervals and arrays are grouped by their keys"),
+        By::Key => internal_err!("these are grouped by their keys"),
         By::Nothing => Err(not_compared()),
         By::Never => Err(no_equality()),
         kind @ (By::Canonical | By::Json) => {
@@ -289,17 +308,19 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::AggregateFunction(mut call) => {
             refuse_extremes(&call, schema)?;
-            if call.params.distinct || (is_extreme(&call.func) && !of_intervals(&call.params.args, schema)?) {
+            let own = has_own(&call, schema)?;
+            if (call.params.distinct || is_extreme(&call.func)) && !own {
                 all(&mut call.params.args.iter_mut())?;
             }
             refuse_order(call.params.order_by.iter().map(|by| &by.expr), schema)?;
             all(&mut call.params.order_by.iter_mut().map(|by| &mut by.expr))?;
+            changed |= own && keep_distinct(&mut call);
             Expr::AggregateFunction(call)
         }
         Expr::WindowFunction(mut call) => {
             let extreme = refuse_in_window(&call, schema)?;
             let params = &mut call.params;
-            if extreme && !of_intervals(&params.args, schema)? {
+            if extreme && !of_keys(&params.args, schema)? {
                 all(&mut params.args.iter_mut())?;
             }
             all(&mut params.partition_by.iter_mut())?;
@@ -315,12 +336,27 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     Ok(Transformed::new_transformed(expr, changed))
 }
 
+/// Whether the aggregate goes by the keys of its values by itself.
+fn has_own(call: &AggregateFunction, schema: &DFSchema) -> Result<bool> {
+    let keyed = is_extreme(&call.func) || aggregates::is_computed(call.func.name());
+    Ok(keyed && of_keys(&call.params.args, schema)?)
+}
+
+/// Without a filter, the optimizer makes a GROUP BY of distinct values, which are not their keys. Whether one was put.
+fn keep_distinct(call: &mut AggregateFunction) -> bool {
+    let bare = call.params.distinct && call.params.filter.is_none();
+    if bare {
+        call.params.filter = Some(Box::new(lit(true)));
+    }
+    bare
+}
+
 fn is_extreme(function: &AggregateUDF) -> bool {
     matches!(function.name(), "min" | "max")
 }
 
-/// They have extremes of their own ([`crate::functions::aggregates`]).
-fn of_intervals(args: &[Expr], schema: &DFSchema) -> Result<bool> {
+/// They have aggregates of their own, which go by keys ([`crate::functions::aggregates`]).
+fn of_keys(args: &[Expr], schema: &DFSchema) -> Result<bool> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     Ok(types.iter().any(|of| matches!(by(of), By::Key)))
 }
@@ -360,7 +396,8 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
         if !call.params.distinct {
             refuse_order(std::iter::once(arg), schema)?;
         }
-        if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" {
+        let of_own = decimal::is_decimal(&of) && aggregates::is_computed(call.func.name());
+        if matches!(by(&of), By::Key) && call.params.distinct && call.func.name() != "count" && !of_own {
             return Err(refused(&format!("{} of DISTINCT", call.func.name()), &of));
         }
     }

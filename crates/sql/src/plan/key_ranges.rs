@@ -1,19 +1,20 @@
 //! From filters to ranges of an index.
 //!
 //! 1. A filter narrows a range where it compares a key column with a literal of exactly the column's type (the
-//!    optimizer has cast and folded by then), and where it compares the key of an interval. Floats do
+//!    optimizer has cast and folded by then), and where it compares the key of an interval or a numeric. Floats do
 //!    not: -0 and NaN compare differently here and there.
 //! 2. `a IN (1, 2)` and `a = 1 OR a = 2` are a range for each value, in key order and without overlap; beyond
 //!    [`MOST_RANGES`] they are the one from the least value to the greatest. `= ANY (array)` has become IN before.
+use crate::functions::convert::converted_from;
 use crate::functions::interval;
-use crate::values::exact_datum;
+use crate::values::{decimal, exact_datum, to_scalar};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
-use terrace_engine::types::Interval;
+use terrace_engine::types::{Decimal, Interval};
 use terrace_engine::{DataType, Datum, Index, IndexRange, ScanDirection, Table};
 
 /// Ranges of one scan.
@@ -126,12 +127,21 @@ fn points(table: &Table, filter: &Expr) -> Option<Comparison> {
     Some(found)
 }
 
-/// The column that a filter compares: itself, or (an interval) by its key.
+/// The column that a filter compares: itself, or by its key; a numeric(p, s) also by that of the plain numeric that it
+/// is.
 fn compared(expr: &Expr) -> Option<&Column> {
     match expr {
         Expr::Column(column) => Some(column),
         Expr::ScalarFunction(call) if call.name() == interval::KEY => match call.args.as_slice() {
             [Expr::Column(column)] => Some(column),
+            _ => None,
+        },
+        Expr::ScalarFunction(call) if call.name() == decimal::KEY => match call.args.as_slice() {
+            [Expr::Column(column)] => Some(column),
+            [converted] => match converted_from(converted, DataType::Numeric(None)) {
+                Some(Expr::Column(column)) => Some(column),
+                _ => None,
+            },
             _ => None,
         },
         _ => None,
@@ -149,6 +159,10 @@ fn compare(table: &Table, column: &Column, op: Operator, value: &ScalarValue) ->
     }
     let value = match (definition.data_type, value) {
         (DataType::Interval, ScalarValue::Decimal128(Some(key), _, 0)) => Datum::Interval(Interval::from_key(*key)?),
+        (of @ DataType::Numeric(_), ScalarValue::Binary(Some(key))) => {
+            let plain = Datum::Decimal(Decimal::of_key(key)?.encode());
+            exact_datum(&to_scalar(&plain, DataType::Numeric(None)), of)?
+        }
         (data_type, value) => exact_datum(value, data_type)?,
     };
     Some(Comparison { column, op, values: vec![value] })

@@ -1,8 +1,9 @@
 //! Operators as PostgreSQL resolves them, before DataFusion coerces types its own way.
 //!
 //! 1. A quoted literal beside a typed value gets that value's type; so does a parameter whose type is open.
-//! 2. Numbers: two integer types become the wider one; an integer and a numeric become numeric; a numeric and a float,
-//!    and two different floats, become double precision.
+//! 2. Numbers: two integer types become the wider one; an integer and a numeric become numeric (a plain one where the
+//!    other is, or where no numeric(p, s) holds both); a numeric and a float, and two different floats, become double
+//!    precision.
 //! 3. Days: date + integer, date - date (integer); date and interval make a timestamp; timestamp - timestamp is an
 //!    interval.
 //! 4. A char(n) is compared with a literal without the blanks at the literal's end.
@@ -15,8 +16,11 @@ use crate::functions::chars::{self, loose};
 use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
 use crate::functions::date_time;
 use crate::plan::choosers;
+use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
-use crate::values::{arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar};
+use crate::values::{
+    array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
+};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
@@ -321,11 +325,17 @@ fn taken_as(function: Option<Function>, beside: DataType) -> Option<DataType> {
 /// Makes two numbers one type (invariant 2); two numerics keep their precision and scale.
 fn alike(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType) -> (Expr, Expr) {
     let common = arithmetic::common(lt, rt);
-    let to = |t: &ArrowType| match (&common, arithmetic::digits(t)) {
-        (ArrowType::Decimal128(..), Some((precision, scale))) => ArrowType::Decimal128(precision, scale),
-        (common, _) => common.clone(),
+    let decimals = lt.is_decimal() || rt.is_decimal();
+    let to = |t: &ArrowType| match (arithmetic::digits(t), [lt, rt].into_iter().all(is_exact)) {
+        (Some((precision, scale)), true) if decimals => ArrowType::Decimal128(precision, scale),
+        _ => common.clone(),
     };
     (to_type(left, lt, &to(lt)), to_type(right, rt, &to(rt)))
+}
+
+/// Whether a number has digits that are known.
+fn is_exact(number: &ArrowType) -> bool {
+    arithmetic::digits(number).is_some()
 }
 
 fn to_type(expr: Expr, from: &ArrowType, to: &ArrowType) -> Expr {
@@ -465,6 +475,10 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
         // DataFusion would go by nanoseconds, which end in 2262.
         (Date32, Timestamp(..)) => return Ok((to_type(left, lt, &arrow_type(time(rt))), right)),
         (Timestamp(..), Date32) => return Ok((left, to_type(right, rt, &arrow_type(time(lt))))),
+        _ if lt != rt && is_array_of_numerics(lt) && is_array_of_numerics(rt) => {
+            let plain = arrow_type(DataType::Numeric(None).array().expect("a numeric is no array"));
+            return Ok((to_type(left, lt, &plain), to_type(right, rt, &plain)));
+        }
         _ if lt == rt || !is_number(lt) || !is_number(rt) => return Ok((left, right)),
         _ => {}
     }
@@ -483,6 +497,10 @@ fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DF
         let double = arrow_type(DataType::Float8);
         return Ok((to_type(left, lt, &double), to_type(right, rt, &double)));
     }
+    if arithmetic::compared_as_plain([lt, rt].into_iter()) {
+        let plain = arrow_type(DataType::Numeric(None));
+        return Ok((to_type(left, lt, &plain), to_type(right, rt, &plain)));
+    }
     Ok((left, right))
 }
 
@@ -493,12 +511,18 @@ pub(crate) fn narrowed(scalar: &ScalarValue, beside: &Field) -> Option<ScalarVal
     if matches!(wanted, DataType::Float4 | DataType::Float8) || scalar.is_null() || scalar.data_type().is_floating() {
         return None;
     }
-    let exact = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
+    // By value: 5.0 is 5.
+    let plain = |scalar: &ScalarValue| {
+        let scalar = convert_scalar(scalar, DataType::Numeric(None)).ok()?;
+        Some((array_datum(&scalar.to_array().ok()?, 0), scalar))
+    };
+    let (value, exact) = plain(scalar)?;
     let datum = match wanted {
         DataType::Numeric(_) => exact_datum(&exact, wanted)?,
         integer => exact_datum(&convert_scalar(&exact, integer).ok()?, integer)?,
     };
     let narrowed = to_scalar(&datum, wanted);
-    let back = convert_scalar(&narrowed, DataType::Numeric(None)).ok()?;
-    (back == exact && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar).then_some(narrowed)
+    let (back, _) = plain(&narrowed)?;
+    let same = back.as_ref().cmp_key(value.as_ref()).is_eq();
+    (same && convert_scalar(scalar, engine_type(&scalar.data_type())?).ok()? == *scalar).then_some(narrowed)
 }

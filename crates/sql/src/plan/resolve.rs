@@ -14,12 +14,13 @@
 //! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
 use crate::cast::{Castable, LOOSE, castable};
 use crate::error::tunnel;
-use crate::functions::arithmetic::Function;
+use crate::functions::arithmetic::{self, Function};
 use crate::functions::arrays::{self, OF_ARRAY};
 use crate::functions::convert::{self, constant, convert, convert_scalar, is_open, needs_zone, reads_row};
-use crate::functions::{builtin, chars, interval};
+use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -35,6 +36,11 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
+
+mod numbers;
+
+pub(crate) use numbers::is_array_of_numerics;
+use numbers::{as_doubles, in_subquery, is_numeric, negated, rank, wider};
 
 /// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
@@ -66,10 +72,12 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         }
         Expr::InSubquery(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::InSubquery(member)
         }
         Expr::SetComparison(mut member) => {
             chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
+            in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::SetComparison(member)
         }
         Expr::Between(Between { expr, negated, low, high }) => {
@@ -96,6 +104,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Negative(value) if matches!(value.get_type(schema)?, ArrowType::Time64(_)) => {
             interval::doing(interval::Doing::Negate, vec![convert(*value, DataType::Interval)])
         }
+        Expr::Negative(value) if is_decimal(&value.get_type(schema)?) => negated(*value),
         Expr::Negative(value) if is_time(&value.get_type(schema)?) => {
             let of = builtin::type_name(&value.get_type(schema)?);
             let error = EngineError::new("42883", format!("operator does not exist: - {of}"));
@@ -116,6 +125,7 @@ fn aggregate(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transform
     let name = call.func.name().to_owned();
     match name.as_str() {
         _ if adds_up(&name) => of_spans(&mut call.params.args, schema)?,
+        _ if aggregates::takes_doubles(&name) => as_doubles(&mut call.params.args, schema)?,
         "json_agg" | "jsonb_agg" => chars::show_blanks_in(&name, &mut call.params.args, schema)?,
         "first_value" | "last_value" | "nth_value" => {
             let message = format!("window function {name} requires an OVER clause");
@@ -156,6 +166,9 @@ fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     }
     if adds_up(call.fun.name()) {
         of_spans(&mut call.params.args, schema)?;
+    }
+    if aggregates::takes_doubles(call.fun.name()) {
+        as_doubles(&mut call.params.args, schema)?;
     }
     match &call.fun {
         WindowFunctionDefinition::AggregateUDF(function) => {
@@ -264,7 +277,14 @@ fn common(fields: &[FieldRef], open: &[bool], becomes: bool) -> Option<DataType>
     if all(is_number) {
         // A real and another number are compared as doubles; in a list, and as a result, a real stays a real.
         let single = becomes && !any(|t| matches!(t, ArrowType::Float64));
-        return any(is_float).then_some(if single { DataType::Float4 } else { DataType::Float8 });
+        if any(is_float) {
+            return Some(if single { DataType::Float4 } else { DataType::Float8 });
+        }
+        let plain = arithmetic::compared_as_plain(typed().map(|field| field.data_type()));
+        return plain.then_some(DataType::Numeric(None));
+    }
+    if all(is_array_of_numerics) {
+        return DataType::Numeric(None).array();
     }
     if all(is_time) {
         let zoned = any(is_zoned);
@@ -629,6 +649,12 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);
             *to = Some(if double { DataType::Float8 } else { DataType::Float4 });
+        } else if numbers && types.iter().any(|t| is_numeric(t)) {
+            *to = engine_type(&arithmetic::united(types.into_iter().filter(|t| **t != ArrowType::Null)));
+            continue;
+        }
+        if types.iter().all(|t| is_array_of_numerics(t)) && types.windows(2).any(|two| two[0] != two[1]) {
+            *to = DataType::Numeric(None).array();
         }
         // A column that has no type in any query is text, also for a UNION around this one.
         if union.inputs.iter().all(|input| is_null(input, at)) {
@@ -655,7 +681,11 @@ fn told(inputs: &[Arc<LogicalPlan>], schema: &DFSchema) -> Result<DFSchema> {
         if !is_number(&first) {
             return (first != ArrowType::Utf8 && typed.all(|t| *t == first)).then_some(first);
         }
-        typed.try_fold(first, |wide, next| if is_number(next) { type_union_coercion(&wide, next) } else { None })
+        typed.try_fold(first, |wide, next| match is_number(next) {
+            true if wide == *next => Some(wide),
+            true => type_union_coercion(&wide, next),
+            false => None,
+        })
     };
     let fields = schema.iter().enumerate().map(|(at, (qualifier, field))| {
         let field = match will_be(at) {
@@ -750,37 +780,4 @@ fn align_sides(mut join: Join) -> Result<Join> {
     };
     join.right = converted(&join.right, &right)?;
     Ok(join)
-}
-
-/// What two types become where both are numbers, or both times; `None`: one stays.
-fn wider(left: &ArrowType, right: &ArrowType) -> (Option<DataType>, Option<DataType>) {
-    let time = |t: &ArrowType| match t {
-        ArrowType::Date32 => Some((0, DataType::Date)),
-        ArrowType::Timestamp(_, None) => Some((1, DataType::Timestamp)),
-        _ if is_zoned(t) => Some((2, DataType::Timestamptz)),
-        _ => None,
-    };
-    let number = |t: &ArrowType| match t {
-        ArrowType::Decimal128(..) => Some((rank(t), DataType::Numeric(None))),
-        _ if is_number(t) => Some((rank(t), engine_type(t)?)),
-        _ => None,
-    };
-    let both = time(left).zip(time(right)).or_else(|| number(left).zip(number(right)));
-    match both {
-        Some(((a, _), (b, to))) if a < b => (Some(to), None),
-        Some(((a, to), (b, _))) if a > b => (None, Some(to)),
-        _ => (None, None),
-    }
-}
-
-/// The wider of two numbers has the greater rank.
-fn rank(number: &ArrowType) -> u8 {
-    match number {
-        ArrowType::Int16 => 0,
-        ArrowType::Int32 => 1,
-        ArrowType::Int64 => 2,
-        ArrowType::Decimal128(..) => 3,
-        ArrowType::Float32 => 4,
-        _ => 5,
-    }
 }

@@ -1,12 +1,14 @@
 //! A database in memory, and clients of it.
 #![allow(dead_code, reason = "each test file uses a part")]
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::arrow::util::display::array_value_to_string;
 use futures::StreamExt;
 use std::sync::Arc;
 use terrace_device::MemoryDevice;
-use terrace_engine::{DataType, Database, Datum, EngineConfig, EngineError};
+use terrace_engine::{DataType, Database, Datum, DatumRef, EngineConfig, EngineError};
 use terrace_env::{Env, Real};
-use terrace_sql::{Outcome, Prepared, Session, SqlDatabase};
+use terrace_sql::{Outcome, Prepared, Session, SqlDatabase, is_decimal, stored_decimals};
 use terrace_storage::log::archive::Archive;
 use terrace_storage::{DeviceSet, StorageConfig};
 
@@ -102,7 +104,7 @@ impl Client {
                     for row in 0..batch.num_rows() {
                         let cell = |at: usize| match batch.column(at).is_null(row) {
                             true => "NULL".to_string(),
-                            false => array_value_to_string(batch.column(at), row).expect("a value prints"),
+                            false => shown(batch.column(at), row),
                         };
                         rows.push((0..batch.num_columns()).map(cell).collect::<Vec<_>>().join("|"));
                     }
@@ -183,5 +185,18 @@ pub(crate) async fn answers(c: &mut Client, cases: &[(&str, &str)]) {
 pub(crate) async fn refusals(c: &mut Client, cases: &[(&str, &str)]) {
     for (sql, state) in cases {
         c.fails(sql, state).await;
+    }
+}
+
+/// A value's text.
+fn shown(column: &ArrayRef, row: usize) -> String {
+    match column.data_type() {
+        of if is_decimal(of) => DatumRef::Decimal(stored_decimals(column).value(row)).to_string(),
+        ArrowType::List(item) if is_decimal(item.data_type()) => {
+            let items = column.as_list::<i32>().value(row);
+            let item = |at: usize| if items.is_null(at) { String::new() } else { shown(&items, at) };
+            format!("[{}]", (0..items.len()).map(item).collect::<Vec<_>>().join(", "))
+        }
+        _ => array_value_to_string(column, row).expect("a value prints"),
     }
 }

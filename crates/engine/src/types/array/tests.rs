@@ -28,7 +28,7 @@ fn texts_of_arrays() {
             r#"{"a b"," c ","","null","null","x,y","q\"\\"}"#,
         ),
         (DataType::Bool, "{t,false}", "{t,f}"),
-        (DataType::Numeric(None), "{1.50,2}", "{1.5,2}"),
+        (DataType::Numeric(None), "{1.50,2,NaN}", "{1.50,2,NaN}"),
         (DataType::Numeric(Some((5, 2))), "{1.5,2}", "{1.50,2.00}"),
         (DataType::Char(3), "{a,bcd}", "{\"a  \",bcd}"),
         (DataType::Bytea, r#"{"\\x00ff"}"#, r#"{"\\x00ff"}"#),

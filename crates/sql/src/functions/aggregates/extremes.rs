@@ -1,15 +1,17 @@
-//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, floats within groups, and what their fields say of
-//! char(n).
+//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, floats within groups, and what their
+//! fields say of char(n).
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
 //!
 //! Report for DataFusion 55.2: the accumulator of groups of floats takes a value that cannot be compared for the better
 //! one, so that a NaN becomes the least of its group, and is the greatest only until the next value; without groups,
 //! and in windows, NaN is above all numbers.
-use crate::functions::{chars, interval};
+use crate::functions::chars;
+use crate::functions::compared::compared_by;
+use crate::values::decimal::is_decimal;
 use crate::values::field_type;
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano};
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
@@ -20,6 +22,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
     Signature, StatisticsArgs,
 };
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -33,43 +36,52 @@ pub(super) fn functions() -> [AggregateUDF; 3] {
 }
 
 impl Extreme {
-    fn of_intervals(&self, args: &AccumulatorArgs) -> bool {
-        matches!(args.return_field.data_type(), DataType::Interval(_))
+    /// What goes by keys: intervals and plain numerics.
+    fn by_keys(&self, args: &AccumulatorArgs) -> Option<ByKeys> {
+        let of = args.return_field.data_type();
+        let keyed = matches!(of, DataType::Interval(_)) || is_decimal(of);
+        let of = of.clone();
+        keyed.then(|| ByKeys { greatest: self.name() == "max", of, window: None, best: None })
     }
 }
 
-/// The least or greatest interval; of equal ones the last, as in PostgreSQL.
+/// A value's key, and the value.
+type Keyed = (ScalarValue, ScalarValue);
+
+/// The least or greatest of values that go by keys; of equal ones the last, as in PostgreSQL.
 #[derive(Debug)]
-struct OfIntervals {
+struct ByKeys {
     greatest: bool,
+    of: DataType,
     /// Those of a window whose beginning moves.
-    window: Option<VecDeque<IntervalMonthDayNano>>,
-    best: Option<IntervalMonthDayNano>,
+    window: Option<VecDeque<Keyed>>,
+    best: Option<Keyed>,
 }
 
-impl OfIntervals {
-    fn better(&self, best: Option<IntervalMonthDayNano>, next: IntervalMonthDayNano) -> IntervalMonthDayNano {
-        let stays = |best: &IntervalMonthDayNano| {
-            let (best, next) = (interval::key_of(*best), interval::key_of(next));
-            if self.greatest { best > next } else { best < next }
-        };
-        best.filter(stays).unwrap_or(next)
+impl ByKeys {
+    fn beats(&self, best: &Keyed, next: &Keyed) -> bool {
+        let order = best.0.partial_cmp(&next.0);
+        order == Some(if self.greatest { Ordering::Greater } else { Ordering::Less })
     }
 }
 
-impl Accumulator for OfIntervals {
+impl Accumulator for ByKeys {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for value in interval::intervals(&values[0])?.iter().flatten() {
+        let keys = compared_by(&values[0])?;
+        for row in (0..keys.len()).filter(|row| keys.is_valid(*row)) {
+            let next = (ScalarValue::try_from_array(&keys, row)?, ScalarValue::try_from_array(&values[0], row)?);
+            let stays = self.best.as_ref().is_some_and(|best| self.beats(best, &next));
             match &mut self.window {
-                Some(window) => window.push_back(value),
-                None => self.best = Some(self.better(self.best, value)),
+                Some(window) => window.push_back(next),
+                None if stays => {}
+                None => self.best = Some(next),
             }
         }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for _ in interval::intervals(&values[0])?.iter().flatten() {
+        for _ in (0..values[0].len()).filter(|row| values[0].is_valid(*row)) {
             self.window.as_mut().and_then(VecDeque::pop_front);
         }
         Ok(())
@@ -80,11 +92,12 @@ impl Accumulator for OfIntervals {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        let better = |best: &'_ Keyed, next: &'_ Keyed| self.beats(best, next);
         let best = match &self.window {
-            Some(window) => window.iter().fold(None, |best, next| Some(self.better(best, *next))),
-            None => self.best,
+            Some(window) => window.iter().reduce(|best, next| if better(best, next) { best } else { next }),
+            None => self.best.as_ref(),
         };
-        Ok(ScalarValue::IntervalMonthDayNano(best))
+        best.map_or_else(|| ScalarValue::try_from(&self.of), |(_, value)| Ok(value.clone()))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -97,7 +110,7 @@ impl Accumulator for OfIntervals {
 
     fn size(&self) -> usize {
         let window = self.window.as_ref().map_or(0, VecDeque::capacity);
-        size_of_val(self) + window * size_of::<IntervalMonthDayNano>()
+        size_of_val(self) + window * size_of::<Keyed>()
     }
 }
 
@@ -145,15 +158,15 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match self.of_intervals(&args) {
-            true => Ok(Box::new(OfIntervals { greatest: self.name() == "max", window: None, best: None })),
-            false => self.theirs.accumulator(args),
+        match self.by_keys(&args) {
+            Some(own) => Ok(Box::new(own)),
+            None => self.theirs.accumulator(args),
         }
     }
 
-    /// Of floats and intervals each group has an accumulator of its own.
+    /// Of floats and of what goes by keys each group has an accumulator of its own.
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        !self.of_intervals(&args)
+        self.by_keys(&args).is_none()
             && !args.return_field.data_type().is_floating()
             && self.theirs.groups_accumulator_supported(args)
     }
@@ -163,11 +176,10 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if self.of_intervals(&args) {
-            let window = Some(VecDeque::new());
-            return Ok(Box::new(OfIntervals { greatest: self.name() == "max", window, best: None }));
+        match self.by_keys(&args) {
+            Some(own) => Ok(Box::new(ByKeys { window: Some(VecDeque::new()), ..own })),
+            None => self.theirs.create_sliding_accumulator(args),
         }
-        self.theirs.create_sliding_accumulator(args)
     }
 
     fn is_descending(&self) -> Option<bool> {

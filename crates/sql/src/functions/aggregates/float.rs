@@ -121,10 +121,10 @@ impl Total for Float {
         [DataType::Float64, DataType::Float64, DataType::Float64]
     }
 
-    fn states(totals: &[Float]) -> Vec<ArrayRef> {
+    fn states(totals: &[Float]) -> Result<Vec<ArrayRef>> {
         let column =
             |of: fn(&Float) -> f64| -> ArrayRef { Arc::new(Float64Array::from_iter_values(totals.iter().map(of))) };
-        vec![column(|t| t.count), column(|t| t.sum), column(|t| t.squares)]
+        Ok(vec![column(|t| t.count), column(|t| t.sum), column(|t| t.squares)])
     }
 
     fn from_states(states: &[ArrayRef], row: usize) -> Float {

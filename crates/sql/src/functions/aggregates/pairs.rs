@@ -55,6 +55,11 @@ pub(super) fn functions() -> impl Iterator<Item = AggregateUDF> {
     })
 }
 
+/// Whether it is the name of one.
+pub(super) fn is_one(name: &str) -> bool {
+    NAMES.iter().any(|(own, _)| *own == name)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Pairs {
     name: &'static str,

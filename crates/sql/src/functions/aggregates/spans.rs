@@ -55,10 +55,10 @@ impl Total for Span {
         [DataType::Int64, INTERVAL, DataType::Int64]
     }
 
-    fn states(totals: &[Span]) -> Vec<ArrayRef> {
+    fn states(totals: &[Span]) -> Result<Vec<ArrayRef>> {
         let counts: Int64Array = totals.iter().map(|total| Some(total.count)).collect();
         let sums: IntervalMonthDayNanoArray = totals.iter().map(|total| Some(total.sum)).collect();
-        vec![Arc::new(counts.clone()), Arc::new(sums), Arc::new(counts)]
+        Ok(vec![Arc::new(counts.clone()), Arc::new(sums), Arc::new(counts)])
     }
 
     fn from_states(states: &[ArrayRef], row: usize) -> Span {

@@ -1,5 +1,6 @@
 use super::*;
 use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array};
+use terrace_engine::types::Decimal;
 
 fn run(name: &str, values: ArrayRef) -> Result<String> {
     let of = values.data_type().clone();
@@ -33,6 +34,7 @@ fn run(name: &str, values: ArrayRef) -> Result<String> {
     }
     Ok(match result {
         ScalarValue::Decimal128(Some(value), precision, scale) => format!("{value},{precision},{scale}"),
+        ScalarValue::LargeList(_) => Decimal::decode(decimal::bytes(&result.to_array()?, 0)).to_string(),
         other => other.to_string(),
     })
 }
@@ -44,17 +46,16 @@ fn decimals(values: &[i128], scale: i8) -> ArrayRef {
 #[test]
 fn exact_results() {
     let whole = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
-    let plain = |text: &str| format!("{text},38,18");
     assert_eq!(run("sum", whole(&[i64::MAX, i64::MAX])).unwrap(), "18446744073709551614,38,0");
-    assert_eq!(run("avg", whole(&[1, 2])).unwrap(), plain("1500000000000000000"));
-    assert_eq!(run("avg", whole(&[-1, -1, 0])).unwrap(), plain("-666666666666666667"));
-    assert_eq!(run("var_pop", whole(&[1, 2, 4])).unwrap(), plain("1555555555555555556"));
-    assert_eq!(run("stddev_samp", whole(&[1, 2, 4])).unwrap(), plain("1527525231651946669"));
-    assert_eq!(run("stddev_samp", whole(&[7, 7])).unwrap(), plain("0"));
+    assert_eq!(run("avg", whole(&[1, 2])).unwrap(), "1.5000000000000000");
+    assert_eq!(run("avg", whole(&[-1, -1, 0])).unwrap(), "-0.66666666666666666667");
+    assert_eq!(run("var_pop", whole(&[1, 2, 4])).unwrap(), "1.5555555555555556");
+    assert_eq!(run("stddev_samp", whole(&[1, 2, 4])).unwrap(), "1.5275252316519467");
+    assert_eq!(run("stddev_samp", whole(&[7, 7])).unwrap(), "0");
     // 5 * 10^18 apart from the mean, twice: the sample's variance is 5e37.
     assert_eq!(
         run("stddev_samp", whole(&[5_000_000_000_000_000_000, -5_000_000_000_000_000_000])).unwrap(),
-        plain("7071067811865475244008443621048490393")
+        "7071067811865475244"
     );
     assert_eq!(run("sum", decimals(&[10i128.pow(36); 9], 18)).unwrap(), "9000000000000000000000000000000000000,38,18");
     let wraps = run("sum", decimals(&[10i128.pow(36); 200], 18)).unwrap_err();

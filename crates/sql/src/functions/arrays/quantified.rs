@@ -23,7 +23,6 @@ use datafusion::logical_expr::{
 };
 use std::cmp::Ordering;
 use std::sync::Arc;
-use terrace_engine::types::Numeric;
 use terrace_engine::{DataType, Datum, EngineError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +95,6 @@ fn common(a: DataType, b: DataType) -> Option<DataType> {
     match (a, b) {
         _ if a == b => None,
         _ if is_whole(a) && is_whole(b) => Some(DataType::Int8),
-        // Each numeric keeps its digits.
         _ if exact(a) && exact(b) => Some(DataType::Numeric(None)),
         _ if is_float(a) || is_float(b) => Some(DataType::Float8),
         (DataType::Timestamptz, _) | (_, DataType::Timestamptz) if time(a) && time(b) => Some(DataType::Timestamptz),
@@ -108,10 +106,6 @@ fn common(a: DataType, b: DataType) -> Option<DataType> {
 /// A value as it is compared.
 fn as_common(value: Datum, to: Option<DataType>) -> Result<Datum> {
     Ok(match (value, to) {
-        (value @ (Datum::Null | Datum::Numeric(_)), Some(DataType::Numeric(_))) => value,
-        (Datum::Int2(v), Some(DataType::Numeric(_))) => Datum::Numeric(Numeric::from_int(v.into())),
-        (Datum::Int4(v), Some(DataType::Numeric(_))) => Datum::Numeric(Numeric::from_int(v.into())),
-        (Datum::Int8(v), Some(DataType::Numeric(_))) => Datum::Numeric(Numeric::from_int(v)),
         (value, Some(to)) => cast_datum(value, to, true).map_err(tunnel)?,
         (value, None) => value,
     })

@@ -3,7 +3,7 @@
 //! Report for DataFusion 55.2: `encode(x, 'base64')` leaves the padding out (`base64pad` is its name for RFC 4648's
 //! base64), and both functions take a text's own bytes.
 use super::text::{bytes, text};
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::Digest;
@@ -15,7 +15,7 @@ const INT: Takes = Takes::Is(DataType::Int4);
 const LONG: Takes = Takes::Is(DataType::Int8);
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 macro_rules! hash {

@@ -1,35 +1,23 @@
-//! Functions of double precision, with PostgreSQL's errors where there is no answer. (Of numerics they answer double
-//! precision too.)
+//! Functions of double precision, with PostgreSQL's errors where there is no answer. Those that PostgreSQL has for
+//! numerics too answer them numerics.
 mod degrees;
 
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::numbers::{numeric, numerics};
+use super::{Builtin, Overload, Run, Takes, decimal, given, wrong_arguments};
 use crate::functions::arithmetic::float_result;
-use terrace_engine::types::power_of_ten;
+use terrace_engine::types::Decimal;
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const fn one(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload {
-        takes: &[Takes::Is(DataType::Float8)],
-        more: false,
-        gives: Gives::Is(DataType::Float8),
-        run: Run::Strict(run),
-    }
+    Overload { takes: &[Takes::Is(DataType::Float8)], more: false, gives: DataType::Float8, run: Run::Strict(run) }
 }
 
 const fn two(run: fn(&[Datum]) -> Result<Datum>) -> Overload {
     let takes = &[Takes::Is(DataType::Float8), Takes::Is(DataType::Float8)];
-    Overload { takes, more: false, gives: Gives::Is(DataType::Float8), run: Run::Strict(run) }
+    Overload { takes, more: false, gives: DataType::Float8, run: Run::Strict(run) }
 }
 
-const POWER: &[Overload] = &[
-    two(power),
-    Overload {
-        takes: &[Takes::Numeric, Takes::Numeric],
-        more: false,
-        gives: Gives::Is(DataType::Float8),
-        run: Run::Strict(power_of_numerics),
-    },
-];
+const POWER: &[Overload] = &[two(power), numerics(|v| given(decimal(&v[0])?.power(&decimal(&v[1])?)?))];
 
 macro_rules! of_one {
     ($($name:literal: $function:expr),* $(,)?) => {
@@ -41,25 +29,34 @@ macro_rules! of_one {
             Builtin { name: "float4send", overloads: &[Overload {
                 takes: &[Takes::Is(DataType::Float4)],
                 more: false,
-                gives: Gives::Is(DataType::Bytea),
+                gives: DataType::Bytea,
                 run: Run::Strict(sent),
             }] },
             Builtin { name: "float8send", overloads: &[Overload {
                 takes: &[Takes::Is(DataType::Float8)],
                 more: false,
-                gives: Gives::Is(DataType::Bytea),
+                gives: DataType::Bytea,
                 run: Run::Strict(sent),
             }] },
             Builtin { name: "atan2", overloads: &[two(|v| apply_two(v, |a, b| Ok(a.atan2(b))))] },
             Builtin { name: "log", overloads: &[
                 one(|v| apply(v, |x| logarithm(x, f64::log10))),
+                numeric(log10),
                 // Of numerics only, the base first.
-                Overload {
-                    takes: &[Takes::Numeric, Takes::Numeric],
-                    more: false,
-                    gives: Gives::Is(DataType::Float8),
-                    run: Run::Strict(log_of),
-                },
+                numerics(|v| given(decimal(&v[1])?.log(&decimal(&v[0])?)?)),
+            ] },
+            Builtin { name: "log10", overloads: &[one(|v| apply(v, |x| logarithm(x, f64::log10))), numeric(log10)] },
+            Builtin { name: "sqrt", overloads: &[
+                one(|v| apply(v, root)),
+                numeric(|v| given(decimal(&v[0])?.square_root()?)),
+            ] },
+            Builtin { name: "exp", overloads: &[
+                one(|v| apply(v, |x| float_result(x.exp(), x.is_infinite(), x.is_finite()))),
+                numeric(|v| given(decimal(&v[0])?.exp()?)),
+            ] },
+            Builtin { name: "ln", overloads: &[
+                one(|v| apply(v, |x| logarithm(x, f64::ln))),
+                numeric(|v| given(decimal(&v[0])?.ln()?)),
             ] },
         ]
     };
@@ -68,14 +65,7 @@ macro_rules! of_one {
 const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
 
 pub(super) const TABLE: &[Builtin] = of_one! {
-    "sqrt": |x| match x < 0.0 {
-        true => Err(EngineError::new("2201F", "cannot take square root of a negative number")),
-        false => Ok(x.sqrt()),
-    },
     "cbrt": |x| Ok(x.cbrt()),
-    "exp": |x| float_result(x.exp(), x.is_infinite(), x.is_finite()),
-    "ln": |x| logarithm(x, f64::ln),
-    "log10": |x| logarithm(x, f64::log10),
     "sin": |x| finite(x, f64::sin),
     "cos": |x| finite(x, f64::cos),
     "tan": |x| finite(x, f64::tan),
@@ -177,14 +167,15 @@ fn logarithm(x: f64, f: impl Fn(f64) -> f64) -> Result<f64> {
     }
 }
 
-/// `log(base, x)`.
-fn log_of(values: &[Datum]) -> Result<Datum> {
-    let (base, x) = (super::numeric(&values[0])?.to_f64(), super::numeric(&values[1])?.to_f64());
-    let (base, x) = (logarithm(base, f64::ln)?, logarithm(x, f64::ln)?);
-    if base == 0.0 {
-        return Err(crate::functions::arithmetic::division_by_zero());
+fn log10(values: &[Datum]) -> Result<Datum> {
+    given(decimal(&values[0])?.log(&Decimal::from_int(10))?)
+}
+
+fn root(x: f64) -> Result<f64> {
+    match x < 0.0 {
+        true => Err(EngineError::new("2201F", "cannot take square root of a negative number")),
+        false => Ok(x.sqrt()),
     }
-    Ok(Datum::Float8(x / base))
 }
 
 fn power(values: &[Datum]) -> Result<Datum> {
@@ -195,24 +186,6 @@ fn power(values: &[Datum]) -> Result<Datum> {
             let given = a.is_infinite() || b.is_infinite();
             float_result(a.powf(b), given, a != 0.0 && a.is_finite() && b.is_finite())
         }
-    })
-}
-
-/// Whether the exponent is whole, and odd, is asked of the numeric: as a double it may have lost these digits.
-fn power_of_numerics(values: &[Datum]) -> Result<Datum> {
-    let (a, b) = (super::numeric(&values[0])?, super::numeric(&values[1])?);
-    let (x, y) = (a.to_f64(), b.to_f64());
-    if a.unscaled >= 0 {
-        return power(&[Datum::Float8(x), Datum::Float8(y)]);
-    }
-    let one = power_of_ten(b.scale);
-    if b.unscaled % one != 0 {
-        return Err(complex());
-    }
-    let odd = b.unscaled / one % 2 != 0;
-    apply_two(&[Datum::Float8(-x), Datum::Float8(y)], |x, y| {
-        let size = float_result(x.powf(y), false, true)?;
-        Ok(if odd { -size } else { size })
     })
 }
 

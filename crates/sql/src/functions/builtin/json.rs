@@ -7,7 +7,7 @@
 //!
 //! Source: PostgreSQL 15 documentation, 9.16 (JSON Functions and Operators), and what the server answers.
 use super::text::text;
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use terrace_engine::types::array::read_items;
 use terrace_engine::types::json::{self, Event, Json, Kind, Reader};
 use terrace_engine::{DataType, Datum, EngineError, Result};
@@ -23,7 +23,7 @@ const BOOL: Takes = Takes::Is(DataType::Bool);
 type Kernel = fn(&[Datum]) -> Result<Datum>;
 
 const fn of(takes: &'static [Takes], gives: DataType, run: Kernel) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 macro_rules! function {
@@ -36,7 +36,7 @@ macro_rules! function {
 pub(crate) const PATHS: [[&str; 2]; 2] = [["json #>", "jsonb #>"], ["json #>>", "jsonb #>>"]];
 
 const fn of_path(takes: &'static [Takes], gives: DataType, run: Kernel) -> Overload {
-    Overload { takes, more: true, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: true, gives, run: Run::Strict(run) }
 }
 
 pub(super) const TABLE: &[Builtin] = &[

@@ -14,7 +14,7 @@ mod similar;
 
 use super::pattern::{Pattern, translated};
 use super::text::text;
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use crate::error::tunnel;
 use crate::functions::bounded::PIECE;
 use crate::memory;
@@ -34,11 +34,11 @@ const TEXT: Takes = Takes::Is(DataType::Text);
 const INT: Takes = Takes::Is(DataType::Int4);
 
 const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Theirs }
+    Overload { takes, more: false, gives, run: Run::Theirs }
 }
 
 const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Answer<Datum>) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 /// What operators get for a pattern, and functions that say where it matches; and a text whose first match holds what

@@ -1,20 +1,16 @@
 //! The arguments of functions that act on sessions: a process id; a channel and a text; the key of an advisory lock,
 //! which is one bigint or two integers. What the functions do is [`crate::pgcatalog`]'s and
 //! [`crate::functions::advisory`]'s.
-use super::{Builtin, Gives, Overload, Run, Takes};
+use super::{Builtin, Overload, Run, Takes};
 use terrace_engine::DataType;
 
-const PID: &[Overload] = &[Overload {
-    takes: &[Takes::Is(DataType::Int4)],
-    more: false,
-    gives: Gives::Is(DataType::Bool),
-    run: Run::Theirs,
-}];
+const PID: &[Overload] =
+    &[Overload { takes: &[Takes::Is(DataType::Int4)], more: false, gives: DataType::Bool, run: Run::Theirs }];
 
 pub(super) const ALONE: &[Builtin] = &[
     Builtin {
         name: "pg_advisory_unlock_all",
-        overloads: &[Overload { takes: &[], more: false, gives: Gives::Is(DataType::Text), run: Run::Theirs }],
+        overloads: &[Overload { takes: &[], more: false, gives: DataType::Text, run: Run::Theirs }],
     },
     Builtin { name: "pg_cancel_backend", overloads: PID },
     Builtin {
@@ -22,7 +18,7 @@ pub(super) const ALONE: &[Builtin] = &[
         overloads: &[Overload {
             takes: &[Takes::Is(DataType::Text); 2],
             more: false,
-            gives: Gives::Is(DataType::Text),
+            gives: DataType::Text,
             run: Run::Theirs,
         }],
     },
@@ -35,8 +31,8 @@ const TWO: &[Takes] = &[Takes::Is(DataType::Int4); 2];
 macro_rules! takes_a_key {
     ($gives:ident: $($name:literal),*) => {
         &[$(Builtin { name: $name, overloads: &[
-            Overload { takes: ONE, more: false, gives: Gives::Is(DataType::$gives), run: Run::Theirs },
-            Overload { takes: TWO, more: false, gives: Gives::Is(DataType::$gives), run: Run::Theirs },
+            Overload { takes: ONE, more: false, gives: DataType::$gives, run: Run::Theirs },
+            Overload { takes: TWO, more: false, gives: DataType::$gives, run: Run::Theirs },
         ] }),*]
     };
 }

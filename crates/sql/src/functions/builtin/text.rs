@@ -1,5 +1,5 @@
 //! Functions of text. Most are DataFusion's, which agree with PostgreSQL's once they are given what they should be.
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const TEXT: Takes = Takes::Is(DataType::Text);
@@ -7,11 +7,11 @@ const INT: Takes = Takes::Is(DataType::Int4);
 const BYTES: Takes = Takes::Is(DataType::Bytea);
 
 const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Theirs }
+    Overload { takes, more: false, gives, run: Run::Theirs }
 }
 
 const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 const LENGTH: &[Overload] = &[
@@ -46,21 +46,11 @@ pub(super) const TABLE: &[Builtin] = &[
     Builtin { name: "chr", overloads: &[ours(&[INT], DataType::Text, chr)] },
     Builtin {
         name: "concat",
-        overloads: &[Overload {
-            takes: &[Takes::Shown],
-            more: true,
-            gives: Gives::Is(DataType::Text),
-            run: Run::Theirs,
-        }],
+        overloads: &[Overload { takes: &[Takes::Shown], more: true, gives: DataType::Text, run: Run::Theirs }],
     },
     Builtin {
         name: "concat_ws",
-        overloads: &[Overload {
-            takes: &[TEXT, Takes::Shown],
-            more: true,
-            gives: Gives::Is(DataType::Text),
-            run: Run::Theirs,
-        }],
+        overloads: &[Overload { takes: &[TEXT, Takes::Shown], more: true, gives: DataType::Text, run: Run::Theirs }],
     },
     Builtin { name: "length", overloads: LENGTH },
     Builtin { name: "char_length", overloads: CHARACTERS },

@@ -1,6 +1,6 @@
 //! Functions that make dates, times and timestamps, and functions of intervals.
 use super::text::text;
-use super::{Builtin, Gives, Overload, Run, Takes, wrong_arguments};
+use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use terrace_engine::types::{Zone, date_of_timestamp, days_from_civil, is_infinite, is_infinite_date};
 
 mod spans;
@@ -14,7 +14,7 @@ const TEXT: Takes = Takes::Is(DataType::Text);
 const CLOCK: &[Takes] = &[INT, INT, INT, INT, INT, DOUBLE];
 
 const fn of(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Result<Datum>) -> Overload {
-    Overload { takes, more: false, gives: Gives::Is(gives), run: Run::Strict(run) }
+    Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
 pub(super) const TABLE: &[Builtin] = &[

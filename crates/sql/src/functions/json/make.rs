@@ -10,6 +10,7 @@ use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::bounded;
 use crate::functions::builtin::shown;
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_type, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, LargeBinaryArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
@@ -199,7 +200,7 @@ impl Column {
         let form = match array.data_type() {
             ArrowType::Null => Form::Null,
             ArrowType::Boolean => Form::Bool,
-            of if of.is_numeric() => Form::Number(texts()?),
+            of if of.is_numeric() || is_decimal(of) => Form::Number(texts()?),
             ArrowType::BinaryView | ArrowType::LargeBinary => Form::Json(texts()?),
             of if is_timestamp(of) => Form::Time(texts()?),
             ArrowType::List(item) => Form::Items(Box::new(Column::of(array.as_list::<i32>().values(), item)?)),

@@ -10,7 +10,7 @@
 pub(crate) mod read;
 mod write;
 
-use terrace_engine::types::{Numeric, divide_rounded, power_of_ten};
+use terrace_engine::types::Decimal;
 use terrace_engine::{EngineError, Result};
 
 /// What a pattern asks for at a place.
@@ -82,9 +82,9 @@ pub(crate) struct Pattern {
 }
 
 /// A number as it is given.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Given {
-    Exact(Numeric),
+    Exact(Decimal),
     Whole(i64),
     /// With as many digits as count.
     Float(f64, usize),
@@ -251,19 +251,10 @@ impl Shape {
 }
 
 /// A number with so many digits behind the point, times a power of ten; its sign is in front.
-fn exact(number: Numeric, moved: i64, behind: i64) -> Result<String> {
-    let overflow = || EngineError::new("22003", "value overflows numeric format");
-    let factor = u8::try_from(moved).ok().filter(|n| *n <= 38).map(power_of_ten).ok_or_else(overflow)?;
-    let unscaled = number.unscaled.checked_mul(factor).ok_or_else(overflow)?;
-    let gone = i64::from(number.scale) - behind;
-    if gone > 0 {
-        let unscaled = if gone > 38 { 0 } else { divide_rounded(unscaled, power_of_ten(gone as u8)) };
-        return Ok(Numeric { unscaled, scale: behind as u8 }.to_string());
-    }
-    let mut text = Numeric { unscaled, scale: number.scale }.to_string();
-    if number.scale == 0 && behind > 0 {
-        text.push('.');
-    }
-    text.push_str(&"0".repeat(-gone as usize));
-    Ok(text)
+fn exact(number: &Decimal, moved: i64, behind: i64) -> Result<String> {
+    let number = match moved {
+        0 => number.clone(),
+        moved => number.multiply(&Decimal::parse(&format!("1e{moved}"))?)?,
+    };
+    Ok(number.round(i32::try_from(behind).unwrap_or(i32::MAX))?.to_string())
 }

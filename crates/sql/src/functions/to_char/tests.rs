@@ -1,4 +1,5 @@
 use super::{number, time};
+use terrace_engine::types::Decimal;
 use terrace_engine::{DataType, Datum};
 
 fn time(text: &str, pattern: &str) -> String {
@@ -15,7 +16,7 @@ fn time_at(text: &str, pattern: &str, offset: i64) -> String {
 
 fn number(text: &str, pattern: &str) -> String {
     match (DataType::Numeric(None).parse(text).unwrap(), number::Pattern::read(pattern)) {
-        (Datum::Numeric(number), Ok(pattern)) => match pattern.write(number::Given::Exact(number)) {
+        (Datum::Decimal(number), Ok(pattern)) => match pattern.write(number::Given::Exact(Decimal::decode(&number))) {
             Ok(text) => text,
             Err(error) => error.state.0.to_owned(),
         },

@@ -63,6 +63,10 @@ impl Binder<'_> {
                     _ => None,
                 };
                 let list = match list {
+                    None => self.numeric_series(args.clone(), scope)?,
+                    list => list,
+                };
+                let list = match list {
                     None if depends => self.whole_series(args, scope)?,
                     list => list,
                 };

@@ -307,14 +307,8 @@ fn number(text: &str) -> Result<ScalarValue> {
     if let Ok(whole) = text.parse::<i64>() {
         return Ok(ScalarValue::Int64(Some(whole)));
     }
-    let of = match literals::digits(digits) {
-        Some((precision, scale)) => DataType::Numeric(Some((precision as u8, scale as u8))),
-        // Its digits are exact in PostgreSQL. Those of an exponent are mostly for what is compared with a double.
-        None if digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
-            return Err(EngineError::new("22003", "a constant has more than 38 digits").into());
-        }
-        None => DataType::Float8,
-    };
+    let digits_of = literals::digits(digits).map(|(precision, scale)| (precision as u8, scale as u8));
+    let of = DataType::Numeric(digits_of);
     Ok(convert_scalar(&ScalarValue::Utf8(Some(format!("{sign}{digits}"))), of)?)
 }
 

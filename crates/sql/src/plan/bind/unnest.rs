@@ -11,6 +11,7 @@ use crate::functions::arrays::calls;
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
+use crate::values::decimal::is_decimal;
 use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
@@ -53,6 +54,30 @@ impl Binder<'_> {
             cast.push(self.cast_to(arg, if at < 2 { to } else { DataType::Interval }, &scope.schema)?);
         }
         match calls::call("time series", cast, &scope.schema)? {
+            Some(made) => self.made(made, &scope.schema).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// `generate_series` of numerics, as a list; `None`: it is of something else.
+    pub(super) fn numeric_series(&self, mut args: Vec<Expr>, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let mut numeric = false;
+        for arg in args.iter().filter(|arg| !is_open(arg)) {
+            match arg.get_type(&scope.schema)? {
+                ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64 => {}
+                of if of.is_decimal() || is_decimal(&of) => numeric = true,
+                _ => return Ok(None),
+            }
+        }
+        if !numeric {
+            return Ok(None);
+        }
+        if args.len() == 2 {
+            args.push(lit(1i32));
+        }
+        let to = DataType::Numeric(None);
+        let cast = args.into_iter().map(|arg| self.cast_to(arg, to, &scope.schema)).collect::<Result<Vec<Expr>>>()?;
+        match calls::call("numeric series", cast, &scope.schema)? {
             Some(made) => self.made(made, &scope.schema).map(Some),
             None => Ok(None),
         }

@@ -7,6 +7,7 @@
 //! offsets) over uuid and bytea.
 use super::expressions::Rewrite;
 use crate::error::{tunnel, unsupported};
+use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::type_name;
 use crate::functions::convert::convert_scalar;
 use crate::values::{engine_type, enum_of, field_type};
@@ -40,7 +41,8 @@ pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
 
 fn adds_nothing(of: &ArrowType) -> bool {
     use ArrowType::*;
-    enum_of(of).is_some() || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | List(_))
+    enum_of(of).is_some()
+        || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | List(_) | LargeList(_))
 }
 
 /// A window without offsets that is ordered by what nothing can be added to: RANGE goes by peers then, as GROUPS does.
@@ -139,7 +141,7 @@ fn category(field: &Field) -> Option<(Category, String)> {
     use ArrowType::*;
     let category = match field.data_type() {
         of if enum_of(of).is_some() => Category::Enum,
-        Int16 | Int32 | Int64 | Float32 | Float64 | Decimal128(..) => Category::Number,
+        of if is_number(of) => Category::Number,
         Utf8 => Category::Text,
         Boolean => Category::Boolean,
         Date32 | Timestamp(..) => Category::Time,
@@ -195,7 +197,7 @@ fn rank(data_type: &ArrowType) -> u8 {
     match data_type {
         Int32 | Timestamp(_, None) => 1,
         Int64 | Timestamp(..) => 2,
-        Decimal128(..) => 3,
+        Decimal128(..) | LargeList(_) => 3,
         Float32 => 4,
         Float64 => 5,
         _ => 0,

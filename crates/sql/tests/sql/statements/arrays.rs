@@ -105,14 +105,7 @@ async fn arrays_as_results() {
     let mut c = client().await;
     c.rows("SELECT ARRAY[1, 2, 3]", &["[1, 2, 3]"]).await;
     c.rows("SELECT ARRAY['a', NULL, v] FROM t WHERE id = 1", &["[a, , a]"]).await;
-    c.rows(
-        "SELECT ARRAY[id, 2.5, id + 1] FROM t WHERE id < 3 ORDER BY id",
-        &[
-            "[1.000000000000000000, 2.500000000000000000, 2.000000000000000000]",
-            "[2.000000000000000000, 2.500000000000000000, 3.000000000000000000]",
-        ],
-    )
-    .await;
+    c.rows("SELECT ARRAY[id, 2.5, id + 1] FROM t WHERE id < 3 ORDER BY id", &["[1, 2.5, 2]", "[2, 2.5, 3]"]).await;
     c.rows("SELECT ARRAY[d, '2024-12-31'] FROM t WHERE id = 1", &["[2024-01-01, 2024-12-31]"]).await;
     assert_eq!(c.columns("SELECT ARRAY[1]").await[0].0, "array");
     c.rows("SELECT array_agg(id) FROM t", &["[1, 2, 3]"]).await;

@@ -28,13 +28,9 @@ async fn q1_sums_do_not_wrap() {
     refusals(
         &mut c,
         &[
-            ("SELECT sum(n) FROM t", "22003"),
-            ("SELECT sum(n) OVER (ORDER BY id) FROM t", "22003"),
-            ("SELECT sum(n) OVER (ORDER BY id ROWS 150 PRECEDING) FROM t", "22003"),
             ("SELECT sum(w) FROM t", "22003"),
             ("SELECT id % 2, sum(w) FROM t GROUP BY 1", "22003"),
             ("SELECT avg(w) FROM t", "22003"),
-            ("SELECT sum(DISTINCT w - id) FROM t", "22003"),
             ("SELECT sum(x) FROM (VALUES (1e308::float8), (1e308::float8)) v(x)", "22003"),
         ],
     )
@@ -42,7 +38,10 @@ async fn q1_sums_do_not_wrap() {
     answers(
         &mut c,
         &[
-            ("SELECT sum(n)::text, avg(n)::text FROM t WHERE id <= 50", "50000000000000000000|1000000000000000000"),
+            ("SELECT sum(n), avg(n) FROM t WHERE id <= 50", "50000000000000000000|1000000000000000000"),
+            ("SELECT sum(n) FROM t", "200000000000000000000"),
+            ("SELECT sum(DISTINCT w - id) FROM t", "19999999999999999999999999999999999979700"),
+            ("SELECT sum(n) OVER (ORDER BY id ROWS 150 PRECEDING) FROM t LIMIT 1", "1000000000000000000"),
             ("SELECT sum(b) FROM t", "1844674407370955161400"),
             (
                 "SELECT sum(b) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t \
@@ -50,7 +49,7 @@ async fn q1_sums_do_not_wrap() {
                 "18446744073709551614",
             ),
             ("SELECT sum(DISTINCT b), sum(b) FILTER (WHERE id = 1) FROM t", "9223372036854775807|9223372036854775807"),
-            ("SELECT sum(n - n) FROM t", "0.000000000000000000"),
+            ("SELECT sum(n - n) FROM t", "0"),
             ("SELECT sum(n) FROM t WHERE false", "NULL"),
             // Not by subtraction of what left the window.
             (
@@ -75,7 +74,7 @@ async fn q13_rounded_numerics_compare() {
     c.rows("SELECT a.id FROM t a JOIN t b ON round(a.n, 1) = round(b.m, 1)", &["1", "2", "3"]).await;
     c.rows("SELECT id FROM t WHERE round(n, 1) > n", &["1", "2"]).await;
     c.rows("SELECT least(round(n, 1), 1.5) FROM t WHERE id = 2", &["1.5"]).await;
-    c.rows("SELECT round(n, id) FROM t WHERE id = 2", &["2.450000000000000000"]).await;
+    c.rows("SELECT round(n, id) FROM t WHERE id = 2", &["2.45"]).await;
     assert_eq!(bound(&mut c, "SELECT id FROM t WHERE round(n, $1) = 1.5", &["1"]).await, ["1"]);
 }
 
@@ -211,20 +210,20 @@ async fn q21_averages_and_spreads_are_exact() {
     answers(
         &mut c,
         &[
-            ("SELECT avg(n), avg(b)::text, avg(id)::text FROM t", "1.666666666666666667|9007199254740993|2"),
             (
-                "SELECT var_pop(n), variance(n), var_samp(b) FROM t",
-                "0.222222222222222222|0.333333333333333333|0.000000000000000000",
+                "SELECT avg(n), avg(b)::text, avg(id)::text FROM t",
+                "1.6666666666666667|9007199254740993.0000|2.0000000000000000",
             ),
-            ("SELECT stddev(n), stddev_pop(n) FROM t", "0.577350269189625765|0.471404520791031683"),
+            ("SELECT var_pop(n), variance(n), var_samp(b) FROM t", "0.22222222222222222222|0.33333333333333333333|0"),
+            ("SELECT stddev(n), stddev_pop(n) FROM t", "0.57735026918962576451|0.47140452079103168293"),
             ("SELECT stddev_samp(id), var_samp(id) FROM t WHERE id = 1", "NULL|NULL"),
             ("SELECT var_pop(x), avg(x) FROM (VALUES ('inf'::float8), (1)) v(x)", "NaN|inf"),
             ("SELECT var_pop(x) FROM (VALUES ('NaN'::float8), (1)) v(x)", "NaN"),
             ("SELECT sum(x), avg(x) FROM (VALUES (1.5::float4), (2)) v(x)", "3.5|1.75"),
-            ("SELECT avg(DISTINCT n) FROM t", "1.500000000000000000"),
+            ("SELECT avg(DISTINCT n) FROM t", "1.5000000000000000"),
             (
                 "SELECT avg(id) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t ORDER BY id DESC LIMIT 1",
-                "2.500000000000000000",
+                "2.5000000000000000",
             ),
         ],
     )
@@ -407,7 +406,7 @@ async fn p11_and_q31_small_ones() {
         ],
     )
     .await;
-    c.rows("SELECT 1.5 UNION ALL SELECT avg(x) FROM (VALUES (1), (2)) v(x)", &["1.500000000000000000"; 2]).await;
+    c.rows("SELECT 1.5 UNION ALL SELECT avg(x) FROM (VALUES (1), (2)) v(x)", &["1.5", "1.5000000000000000"]).await;
     c.rows("SELECT 1.5 UNION ALL SELECT 1e-20::float8", &["1.5", "1e-20"]).await;
     c.rows("SELECT * FROM (VALUES (1.5), (1e-20::float8)) v(x)", &["1.5", "1e-20"]).await;
     assert_eq!(bound(&mut c, "SELECT $1::varchar(3)", &["abcdef"]).await, ["abc"]);
@@ -441,6 +440,8 @@ async fn p11_generate_series() {
     c.rows("SELECT n + 2147483647 FROM generate_series(1::bigint, 2) g(n) ORDER BY n", &["2147483648", "2147483649"])
         .await;
     c.rows("SELECT count(*) FROM generate_series(1, NULL) g(n)", &["0"]).await;
+    c.rows("SELECT * FROM generate_series(1, 2.5)", &["1", "2"]).await;
+    c.rows("SELECT * FROM generate_series(1, 2.0, 0.5)", &["1", "1.5", "2.0"]).await;
     c.rows("SELECT count(*) FROM generate_series(1, 3) g(n), generate_series(1, 2)", &["6"]).await;
     refusals(
         &mut c,
@@ -448,7 +449,8 @@ async fn p11_generate_series() {
             ("SELECT n + 2147483647 FROM generate_series(1, 2) g(n)", "22003"),
             ("SELECT * FROM generate_series(1)", "42883"),
             ("SELECT * FROM generate_series(1, 2, 0)", "22023"),
-            ("SELECT * FROM generate_series(1, 2.5)", "0A000"),
+            ("SELECT * FROM generate_series(1, 2.5, 0.0)", "22023"),
+            ("SELECT * FROM generate_series(1, 'NaN'::numeric)", "22023"),
         ],
     )
     .await;

@@ -82,7 +82,7 @@ async fn n77_operators_take_what_their_sides_have_become() {
         ("$1 << late", Int4, Ok("24")),
         ("$1 / late", Int4, Ok("1")),
         ("-late", Int8, Ok("-3")),
-        ("$1 + late", Numeric(None), Ok("6.000000000000000000")),
+        ("$1 + late", Numeric(None), Ok("6")),
         ("date '2020-01-01' + late", Int4, Ok("2020-01-04")),
         ("date '2020-01-01' + late", Int8, Err("42883")),
         ("date '2020-01-01' - late", Int8, Err("42883")),
@@ -170,8 +170,14 @@ async fn f22_a_power_sees_the_digits_of_its_exponent() {
     answers(
         &mut c,
         &[
-            ("SELECT power(-1, 12345678901234567891), power(-1::numeric, 12345678901234567890)", "-1.0|1.0"),
-            ("SELECT (-2.0) ^ 3, (-2.0) ^ -3.00, 2 ^ 0.5, power(-2, 3)", "-8.0|-0.125|1.4142135623730951|-8.0"),
+            (
+                "SELECT power(-1, 12345678901234567891), power(-1::numeric, 12345678901234567890)",
+                "-1.0000000000000000|1.0000000000000000",
+            ),
+            (
+                "SELECT (-2.0) ^ 3, (-2.0) ^ -3.00, 2 ^ 0.5, power(-2, 3)",
+                "-8.0000000000000000|-0.1250000000000000|1.4142135623730950|-8.0",
+            ),
         ],
     )
     .await;

@@ -157,10 +157,10 @@ async fn n54_n62_merged_columns() {
     }
     c.ok("CREATE TABLE n (f numeric)", "CREATE TABLE").await;
     c.ok("INSERT INTO n VALUES (1), (2)", "INSERT 0 2").await;
-    let (one, two) = ("1.000000000000000000", "2.000000000000000000");
+    let (one, two) = ("1", "2");
     for join in ["ta JOIN n USING (f)", "n JOIN ta USING (f)", "ta NATURAL LEFT JOIN n", "ta RIGHT JOIN n USING (f)"] {
         let statement = c.session.prepare(&format!("SELECT f FROM {join}"), &[]).await.unwrap();
-        assert!(statement.columns.as_ref().unwrap().field(0).data_type().is_decimal(), "{join}");
+        assert!(terrace_sql::is_decimal(statement.columns.as_ref().unwrap().field(0).data_type()), "{join}");
         c.rows(&format!("SELECT f FROM {join} GROUP BY f ORDER BY f"), &[one, two]).await;
         c.rows(&format!("SELECT f FROM {join} WHERE f = 2"), &[two]).await;
         c.rows(&format!("SELECT * FROM (SELECT f FROM {join}) q ORDER BY f DESC LIMIT 1"), &[two]).await;
@@ -226,7 +226,7 @@ async fn n52_types_of_intersect_and_except() {
     for (left, right, of, rows) in [
         ("1::smallint", "1", "Int32", 1),
         ("1", "1::bigint", "Int64", 1),
-        ("1", "1.0", "Decimal", 1),
+        ("1", "1.0", "LargeList", 1),
         ("1", "1.5::real", "Float32", 0),
         ("1.5", "1.5::float8", "Float64", 1),
         ("date '2020-01-01'", "timestamp '2020-01-01 00:00:00'", "Timestamp", 1),
@@ -421,7 +421,8 @@ async fn n100_long_chains_of_full_joins_and_intersect() {
 #[tokio::test]
 async fn n101_constants_of_many_digits() {
     let mut c = tables().await;
-    c.fails("SELECT 100000000000000000000000000000000000001 = 100000000000000000000000000000000000000", "22003").await;
+    c.rows("SELECT 100000000000000000000000000000000000001 = 100000000000000000000000000000000000000", &["false"])
+        .await;
     c.rows("SELECT 10000000000000000000000000000000000001 = 10000000000000000000000000000000000000", &["false"]).await;
     c.rows("SELECT 1e300::float8 > 1e299", &["true"]).await;
 }

@@ -20,7 +20,7 @@ async fn number_literals() {
     );
     assert_eq!(
         types(&mut c, "SELECT 1 + 1, 1 + 3000000000, 1 + 1.5, 1.5 * 2.25, 1.5::float8 + 1, 7 / 2, 7.0 / 2").await,
-        ["Int32", "Int64", "Decimal128(12, 1)", "Decimal128(5, 3)", "Float64", "Int32", "Decimal128(38, 18)"]
+        ["Int32", "Int64", "Decimal128(12, 1)", "Decimal128(5, 3)", "Float64", "Int32", "LargeList(UInt8)"]
     );
     answers(
         &mut c,
@@ -62,8 +62,6 @@ async fn overflow_is_an_error() {
             ("SELECT '1e400'::float8", "22003"),
             ("SELECT exp(1000)", "22003"),
             ("SELECT power(10, 400)", "22003"),
-            ("SELECT 99999999999999999999999999999999999999 + 1.0", "22003"),
-            ("SELECT 99999999999999999999 * 99999999999999999999", "22003"),
             ("SELECT 1 / 0", "22012"),
             ("SELECT 1 % 0", "22012"),
             ("SELECT 1.5 / 0", "22012"),
@@ -89,6 +87,8 @@ async fn overflow_is_an_error() {
         &mut c,
         &[
             ("SELECT 'Infinity'::float8 * 2", "inf"),
+            ("SELECT 99999999999999999999999999999999999999 + 1.0", "100000000000000000000000000000000000000.0"),
+            ("SELECT 99999999999999999999 * 99999999999999999999", "9999999999999999999800000000000000000001"),
             ("SELECT 0::float8 * 5", "0.0"),
             ("SELECT (-2147483647 - 1) % -1", "0"),
         ],
@@ -105,10 +105,7 @@ async fn casts_round_and_cut() {
             ("SELECT 2.5::int, 3.5::int, -2.5::int, 0.5::bigint", "3|4|-3|1"),
             ("SELECT 2.5::float8::int, 3.5::float8::int, (-2.5)::float8::int", "2|4|-2"),
             ("SELECT 1.005::numeric(5, 2), '7'::numeric(5, 1), 12::numeric(4, 2)", "1.01|7.0|12.00"),
-            (
-                "SELECT 0.1::float8::numeric, 0.1::float4::numeric, (1.0::float8 / 3)::numeric(10, 5)",
-                "0.100000000000000000|0.100000000000000000|0.33333",
-            ),
+            ("SELECT 0.1::float8::numeric, 0.1::float4::numeric, (1.0::float8 / 3)::numeric(10, 5)", "0.1|0.1|0.33333"),
             ("SELECT 'abcdef'::varchar(3), 'ab'::varchar(3), 12345::varchar(2)", "abc|ab|12"),
             ("SELECT 'abcdef'::char(3), 'ab '::char(3) || 'x', length('ab '::char(5))", "abc|abx|2"),
             ("SELECT true::text, 1::bool, true::int, 'yes'::bool", "true|true|1|true"),
@@ -217,7 +214,7 @@ async fn columns_of_every_type() {
         "UPDATE 1",
     )
     .await;
-    c.rows("SELECT n, p::text, s, d, z::text FROM t WHERE id = 1", &["3.58|3|8|2020-03-01|2020-01-01 11:00:00+00"])
+    c.rows("SELECT n, p::text, s, d, z::text FROM t WHERE id = 1", &["3.58|3.0|8|2020-03-01|2020-01-01 11:00:00+00"])
         .await;
     refusals(
         &mut c,
@@ -291,14 +288,14 @@ async fn arithmetic_of_numerics() {
             ("SELECT 1.1 + 2.22, 1.1 - 2.22, 1.1 * 2.22", "3.32|-1.12|2.442"),
             (
                 "SELECT (1.0 / 3)::text, (10 / 4.0)::text, (-2.0 / 3)::text",
-                "0.333333333333333333|2.5|-0.666666666666666667",
+                "0.33333333333333333333|2.5000000000000000|-0.66666666666666666667",
             ),
             ("SELECT 0.1 + 0.2 = 0.3", "true"),
             ("SELECT 1.5 > 1, 1 = 1.0, 2.50 = 2.5", "true|true|true"),
             ("SELECT 12345678901234567890.5 * 2", "24691357802469135781.0"),
             ("SELECT -(1.5), abs(-1.5), -x FROM (VALUES (2.5)) v(x)", "-1.5|1.5|-2.5"),
             ("SELECT (3.5::numeric(10, 2) * 2::smallint)::text", "7.00"),
-            ("SELECT 1.5 + '2.25'", "3.750000000000000000"),
+            ("SELECT 1.5 + '2.25'", "3.75"),
             ("SELECT sum(x), max(x) FROM (VALUES (1.10), (2.25)) v(x)", "3.35|2.25"),
         ],
     )

@@ -9,7 +9,7 @@ use super::{Function, Slot};
 use crate::functions::calendar::moved;
 use crate::memory;
 use rustc_hash::FxHashSet;
-use terrace_engine::types::{Array, Items, Zone, is_infinite, json};
+use terrace_engine::types::{Array, Decimal, Items, Zone, is_infinite, json};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 const INT: Slot = Slot::Is(DataType::Int4);
@@ -162,6 +162,8 @@ pub(super) const TABLE: &[Function] = &[
     },
     // `generate_series` of timestamps.
     measures("time series", &[Slot::Item, Slot::Item, Slot::Is(DataType::Interval)], Slot::Array, series),
+    // `generate_series` of numerics.
+    measures("numeric series", &[Slot::Item, Slot::Item, Slot::Item], Slot::Array, numeric_series),
     // `generate_series` of integers, all of one type.
     measures("whole series", &[Slot::Item, Slot::Item, Slot::Item], Slot::Array, whole_series),
     // `a[1]`.
@@ -225,6 +227,37 @@ fn series(of: DataType, values: &[Datum]) -> Result<Datum> {
             return Err(EngineError::unsupported(message));
         }
         at = next(at).ok_or_else(|| EngineError::new("22008", "timestamp out of range"))?;
+    }
+    array(of, made)
+}
+
+/// Numerics from the first to the second, a step after the other.
+fn numeric_series(of: DataType, values: &[Datum]) -> Result<Datum> {
+    let bound = |value: &Datum, name: &str| {
+        let Datum::Decimal(bytes) = value else { return Err(wrong(value)) };
+        match Decimal::decode(bytes) {
+            Decimal::NaN => Err(EngineError::new("22023", format!("{name} cannot be NaN"))),
+            value if !value.is_finite() => Err(EngineError::new("22023", format!("{name} cannot be infinity"))),
+            value => Ok(value),
+        }
+    };
+    let (from, to) = (bound(&values[0], "start value")?, bound(&values[1], "stop value")?);
+    let step = bound(&values[2], "step size")?;
+    if step.is_zero() {
+        return Err(EngineError::new("22023", "step size cannot equal zero"));
+    }
+    let (mut made, mut next) = (vec![], Some(from));
+    while let Some(at) = next.filter(|at| if step.is_negative() { *at >= to } else { *at <= to }) {
+        made.push(Datum::Decimal(at.encode()));
+        if made.len() % 4096 == 0 {
+            memory::check()?;
+        }
+        if made.len() > SERIES_MAX {
+            let message = format!("a series of numerics of more than {SERIES_MAX} rows is not supported");
+            return Err(EngineError::unsupported(message));
+        }
+        // What has too many digits is behind the end.
+        next = at.add(&step).ok();
     }
     array(of, made)
 }

@@ -3,8 +3,8 @@
 //! 1. Each digit of the pattern takes a digit where the text has one; what the text has besides is passed by, as far as
 //!    the pattern has something else there.
 use super::{Anchor, Item, Pattern};
-use terrace_engine::types::power_of_ten;
-use terrace_engine::{DataType, Datum, EngineError, Result};
+use terrace_engine::types::Decimal;
+use terrace_engine::{Datum, EngineError, Result};
 
 struct Reader<'t> {
     text: &'t [u8],
@@ -36,15 +36,12 @@ pub(crate) fn number(text: &str, pattern: &str) -> Result<Datum> {
     }
     let digits = reader.digits.trim_end_matches('.');
     let digits = if digits.starts_with('.') { format!("0{digits}") } else { digits.to_owned() };
-    let read = DataType::Numeric(None).parse(&format!("{}{digits}", char::from(reader.sign)))?;
-    match read {
-        Datum::Numeric(mut read) if pattern.shape.moved > 0 => {
-            let by = u8::try_from(pattern.shape.moved).ok().filter(|by| *by <= 38);
-            read.unscaled = by.map_or(0, |by| terrace_engine::types::divide_rounded(read.unscaled, power_of_ten(by)));
-            Ok(Datum::Numeric(read))
-        }
-        other => Ok(other),
-    }
+    let read = Decimal::parse(&format!("{}{digits}", char::from(reader.sign)))?;
+    let read = match pattern.shape.moved {
+        0 => read,
+        moved => read.multiply(&Decimal::from_int(10).power(&Decimal::from_int(-moved))?)?,
+    };
+    Ok(Datum::Decimal(read.encode()))
 }
 
 impl Reader<'_> {

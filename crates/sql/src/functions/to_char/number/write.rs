@@ -4,6 +4,7 @@
 //!    first that is not blank, unless the pattern has a place for it.
 //! 2. With `FM`, zeros at the end of the fraction go, as far as the pattern has no `0` for them or behind them.
 use super::{Anchor, Given, Item, Pattern, Shape, exact};
+use terrace_engine::types::Decimal;
 use terrace_engine::{EngineError, Result};
 
 /// A number's digits as they are put into the pattern's places.
@@ -37,7 +38,7 @@ impl Pattern {
     pub(in super::super) fn write(&self, given: Given) -> Result<String> {
         let mut shape = self.shape;
         if shape.exponent {
-            return Ok(scientific(given, shape.behind));
+            return scientific(given, shape.behind);
         }
         let digits = if shape.roman { roman(given)? } else { digits(given, &mut shape)? };
         let mut writer = Writer::new(shape, &digits);
@@ -52,20 +53,27 @@ impl Pattern {
 }
 
 /// `1.23e+05`, with a blank for a plus.
-fn scientific(given: Given, behind: i64) -> String {
+fn scientific(given: Given, behind: i64) -> Result<String> {
     let behind = behind as usize;
     let (mantissa, exponent) = match given {
-        Given::Exact(number) => exact_scientific(number.unscaled, number.scale, behind),
+        Given::Exact(number) => match number.scale() {
+            Some(scale) => exact_scientific(&number.to_string().replace('.', ""), scale, behind),
+            None => return Ok(no_digits(behind)),
+        },
         Given::Whole(number) => float_scientific(number as f64, behind),
         Given::Float(number, _) if !number.is_finite() => {
-            // As many `#` as there are places.
-            return format!(" #.{}", "#".repeat(behind + 4));
+            return Ok(no_digits(behind));
         }
         Given::Float(number, _) => float_scientific(number, behind),
     };
     let sign = if mantissa.starts_with('-') { "" } else { " " };
     let direction = if exponent < 0 { '-' } else { '+' };
-    format!("{sign}{mantissa}e{direction}{:02}", exponent.abs())
+    Ok(format!("{sign}{mantissa}e{direction}{:02}", exponent.abs()))
+}
+
+/// As many `#` as there are places.
+fn no_digits(behind: usize) -> String {
+    format!(" #.{}", "#".repeat(behind + 4))
 }
 
 fn float_scientific(number: f64, behind: usize) -> (String, i64) {
@@ -75,9 +83,10 @@ fn float_scientific(number: f64, behind: usize) -> (String, i64) {
 }
 
 /// Rounded as numerics are, halves away from zero.
-fn exact_scientific(unscaled: i128, scale: u8, behind: usize) -> (String, i64) {
-    let digits = unscaled.unsigned_abs().to_string();
-    let mut exponent = if unscaled == 0 { 0 } else { digits.len() as i64 - 1 - i64::from(scale) };
+/// `unscaled`: its digits, behind a sign.
+fn exact_scientific(unscaled: &str, scale: u32, behind: usize) -> (String, i64) {
+    let digits = unscaled.trim_start_matches(['-', '0']);
+    let mut exponent = if digits.is_empty() { 0 } else { digits.len() as i64 - 1 - i64::from(scale) };
     let mut kept: Vec<u8> = digits.bytes().take(behind + 1).collect();
     if digits.as_bytes().get(behind + 1).is_some_and(|digit| *digit >= b'5') {
         let nines = kept.iter().rev().take_while(|digit| **digit == b'9').count();
@@ -93,7 +102,7 @@ fn exact_scientific(unscaled: i128, scale: u8, behind: usize) -> (String, i64) {
     }
     kept.resize(behind + 1, b'0');
     let text = String::from_utf8(kept).expect("digits");
-    let sign = if unscaled < 0 { "-" } else { "" };
+    let sign = if unscaled.starts_with('-') { "-" } else { "" };
     let (first, rest) = text.split_at(1);
     (format!("{sign}{first}{}{rest}", if behind > 0 { "." } else { "" }), exponent)
 }
@@ -101,8 +110,8 @@ fn exact_scientific(unscaled: i128, scale: u8, behind: usize) -> (String, i64) {
 /// Invariant 2 of [`super`].
 fn digits(given: Given, shape: &mut Shape) -> Result<Digits> {
     let text = match given {
-        Given::Exact(number) => exact(number, shape.moved, shape.behind)?,
-        Given::Whole(number) => exact(terrace_engine::types::Numeric::from_int(number), shape.moved, shape.behind)?,
+        Given::Exact(number) => exact(&number, shape.moved, shape.behind)?,
+        Given::Whole(number) => exact(&Decimal::from_int(number), shape.moved, shape.behind)?,
         Given::Float(number, most) => {
             let number = if shape.moves { number * 10f64.powi(shape.moved as i32) } else { number };
             let whole = float_text(number.abs(), 0).len() as i64;
@@ -141,7 +150,10 @@ fn float_text(number: f64, behind: usize) -> String {
 fn roman(given: Given) -> Result<Digits> {
     let out = || EngineError::out_of_range("integer");
     let number = match given {
-        Given::Exact(number) => i32::try_from(number.to_int()).map_err(|_| out())?,
+        Given::Exact(number) => {
+            let whole = number.to_int("integer")?;
+            whole.and_then(|whole| i32::try_from(whole).ok()).ok_or_else(out)?
+        }
         Given::Whole(number) => i32::try_from(number).map_err(|_| out())?,
         Given::Float(number, _) => {
             let number = number.round_ties_even();
