@@ -18,6 +18,7 @@ mod target;
 
 use crate::error::{Result, StorageError};
 use crate::home::Reason;
+use crate::home::disk::DATA_WRITERS;
 use crate::store::Inner;
 use crate::types::Lsn;
 use futures::future::{Either, select};
@@ -119,7 +120,7 @@ impl Inner {
     async fn write_until(&self, before: Lsn, most: usize, reason: Reason) -> Result<usize> {
         let step = match self.config.sharp_checkpoints {
             true => usize::MAX,
-            false => self.config.write_group * crate::home::disk::WRITERS,
+            false => self.config.write_group * DATA_WRITERS,
         };
         let mut left = most;
         while left > 0 {

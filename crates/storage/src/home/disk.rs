@@ -12,6 +12,8 @@
 //! 4. A page may be read while it is written (the flash tier makes a page again from its version here while its cleaner
 //!    brings it home): one that fails its checks is read again once what is on its way is written.
 //! 5. Sectors that cannot be read are damage like a bad checksum: of their pages, and of no others.
+//! 6. A group is of one tablespace, and each has writers of its own: pages of undo, whose device may be a fast one, do
+//!    not wait behind what goes to a slow data device.
 
 use super::double_write::{DoubleWrite, MAX_GROUP};
 use super::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
@@ -31,8 +33,11 @@ use tokio::sync::{Notify, oneshot};
 
 /// Where page 0 lies on a tablespace's device: behind the device's identity, on a boundary that suits every page size.
 pub const PAGES_AT: u64 = 64 << 10;
-/// Groups in flight, each with its own double-write area; and more than there ever are, for sharp checkpoints.
-pub(crate) const WRITERS: usize = 2;
+/// Groups of data in flight, and all groups in flight: one of undo beside them (invariant 6). Each has its own
+/// double-write area.
+pub(crate) const DATA_WRITERS: usize = 2;
+pub(crate) const WRITERS: usize = DATA_WRITERS + 1;
+/// For sharp checkpoints: more than there ever are.
 const SHARP_WRITERS: usize = 1024;
 /// Groups written but not synced, where nothing but a checkpoint asks for the sync.
 const UNSYNCED: usize = 64;
@@ -107,8 +112,9 @@ pub(crate) struct DiskHome {
     log_before_data: bool,
     checks: bool,
     queue: Mutex<Queue>,
-    /// Wakes a writer; wakes the tasks that wait in `sync`.
-    work: Notify,
+    /// Wake a writer of data, one of undo; wakes the tasks that wait in `sync`.
+    data_work: Notify,
+    undo_work: Notify,
     progress: Notify,
     failed: OnceLock<StorageError>,
     closing: AtomicBool,
@@ -146,7 +152,7 @@ struct Group {
     /// The smallest `WriteBack::redo`.
     redo: Option<Lsn>,
     arrival: u64,
-    spaces: BTreeSet<SpaceId>,
+    space: SpaceId,
     pages: Vec<PageId>,
     written: bool,
 }
@@ -166,7 +172,8 @@ impl DiskHome {
             log_before_data: config.safeguards.has(Safeguard::LogBeforeData),
             checks: config.safeguards.has(Safeguard::PageChecks),
             queue: Mutex::default(),
-            work: Notify::new(),
+            data_work: Notify::new(),
+            undo_work: Notify::new(),
             progress: Notify::new(),
             failed: OnceLock::new(),
             closing: AtomicBool::new(false),
@@ -190,10 +197,11 @@ impl DiskHome {
 
     pub(crate) fn stop(&self) {
         self.closing.store(true, Ordering::Release);
-        for _ in 0..WRITERS {
-            self.work.notify_one();
+        for area in 0..WRITERS {
+            self.work(space_of(area)).notify_one();
         }
-        self.work.notify_waiters();
+        self.data_work.notify_waiters();
+        self.undo_work.notify_waiters();
         self.progress.notify_waiters();
     }
 
@@ -225,15 +233,21 @@ impl DiskHome {
         self.stop();
     }
 
+    /// What wakes the writers of a tablespace.
+    fn work(&self, space: SpaceId) -> &Notify {
+        if space == UNDO { &self.undo_work } else { &self.data_work }
+    }
+
     async fn run(&self, area: usize) {
+        let space = space_of(area);
         loop {
             if self.check().is_err() {
                 let calls = std::mem::take(&mut self.queue.lock().calls);
                 drop(calls);
                 return;
             }
-            let Some((number, oldest, pages)) = self.next_group() else {
-                self.work.notified().await;
+            let Some((number, oldest, pages)) = self.next_group(space) else {
+                self.work(space).notified().await;
                 continue;
             };
             if let Err(e) = self.write_group(area, number, oldest, pages).await {
@@ -243,9 +257,9 @@ impl DiskHome {
         }
     }
 
-    /// The next pages to write together: waiting ones that are in no other group, in order of arrival, sorted by
-    /// address.
-    fn next_group(&self) -> Option<(u64, u64, Vec<Waiting>)> {
+    /// The next pages of a tablespace to write together: waiting ones that are in no other group, in order of arrival,
+    /// sorted by address.
+    fn next_group(&self, space: SpaceId) -> Option<(u64, u64, Vec<Waiting>)> {
         let mut queue = self.queue.lock();
         let queue = &mut *queue;
         let mut taken: Vec<Waiting> = Vec::new();
@@ -253,7 +267,8 @@ impl DiskHome {
         // A page passed over holds back its later copies too: `seen` keeps their order.
         let mut seen = queue.busy.clone();
         for waiting in queue.waiting.drain(..) {
-            if taken.len() < self.group && seen.insert(waiting.page.page) {
+            let page = waiting.page.page;
+            if page.space == space && taken.len() < self.group && seen.insert(page) {
                 taken.push(waiting);
             } else {
                 left.push_back(waiting);
@@ -263,8 +278,8 @@ impl DiskHome {
         if taken.is_empty() {
             return None; // All wait for pages in flight. The task that writes those wakes a writer at its end.
         }
-        if !queue.waiting.is_empty() {
-            self.work.notify_one(); // Another writer goes on with the rest.
+        if queue.waiting.iter().any(|waiting| waiting.page.page.space == space) {
+            self.work(space).notify_one(); // Another writer goes on with the rest.
         }
         taken.sort_unstable_by_key(|w| w.page.page);
         let number = queue.next_group;
@@ -273,7 +288,7 @@ impl DiskHome {
             rec_lsn: taken.iter().map(|w| w.page.rec_lsn).min().expect("not empty"),
             redo: taken.iter().filter_map(|w| w.page.redo).min(),
             arrival: taken.iter().map(|w| w.arrival).min().expect("not empty"),
-            spaces: taken.iter().map(|w| w.page.page.space).collect(),
+            space,
             pages: taken.iter().map(|w| w.page.page).collect(),
             written: false,
         };
@@ -308,6 +323,7 @@ impl DiskHome {
         let queue = &mut *queue;
         let group = queue.groups.get_mut(&number).expect("in flight until synced");
         group.written = true;
+        let space = group.space;
         if self.double_write.is_none() {
             // Nothing but order on the device kept them apart.
             for page in &group.pages {
@@ -324,7 +340,7 @@ impl DiskHome {
         for call in done {
             let _ = call.done.send(()); // Its future may have been dropped.
         }
-        self.work.notify_one(); // Copies that waited for these pages.
+        self.work(space).notify_one(); // Copies that waited for these pages.
         self.progress.notify_waiters();
         queue.groups.values().filter(|g| g.written).count()
     }
@@ -347,9 +363,9 @@ impl DiskHome {
     async fn sync_groups(&self, numbers: Vec<u64>) -> Result<()> {
         let spaces: BTreeSet<SpaceId> = {
             let queue = self.queue.lock();
-            numbers.iter().filter_map(|n| queue.groups.get(n)).flat_map(|g| g.spaces.iter().copied()).collect()
+            numbers.iter().filter_map(|n| queue.groups.get(n)).map(|group| group.space).collect()
         };
-        try_join_all(spaces.into_iter().map(|space| self.places.sync(space))).await?;
+        try_join_all(spaces.iter().map(|space| self.places.sync(*space))).await?;
         let mut queue = self.queue.lock();
         for number in numbers {
             // Another sync may have covered it meanwhile.
@@ -362,7 +378,7 @@ impl DiskHome {
             }
         }
         drop(queue);
-        self.work.notify_one();
+        spaces.into_iter().for_each(|space| self.work(space).notify_one());
         self.progress.notify_waiters();
         Ok(())
     }
@@ -479,6 +495,11 @@ impl DiskHome {
     }
 }
 
+/// The tablespace whose groups a writer writes (invariant 6).
+fn space_of(area: usize) -> SpaceId {
+    if area % WRITERS == WRITERS - 1 { UNDO } else { DATA }
+}
+
 /// Adjacent pages become one write each run. `pages` ascend.
 fn runs(pages: Vec<(PageId, IoBuf)>, page_size: usize) -> Vec<(PageId, IoBuf)> {
     let mut runs: Vec<Vec<(PageId, IoBuf)>> = Vec::new();
@@ -526,6 +547,7 @@ impl Home for DiskHome {
         pages.iter().for_each(|page| self.accept(page));
         // Taken now, not when the future is first polled: from here on the home answers for them (invariant 1).
         // Asked under the lock: the task that stops the home takes the calls that it finds afterwards.
+        let spaces: BTreeSet<SpaceId> = pages.iter().map(|page| page.page.space).collect();
         let mut queue = self.queue.lock();
         let taken = self.check().map(|()| {
             let (send, receive) = oneshot::channel();
@@ -540,7 +562,7 @@ impl Home for DiskHome {
             receive
         });
         drop(queue);
-        self.work.notify_one();
+        spaces.into_iter().for_each(|space| self.work(space).notify_one());
         Box::pin(async move {
             match taken?.await {
                 Ok(()) => Ok(()),

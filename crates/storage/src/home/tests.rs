@@ -7,6 +7,7 @@ use crate::error::BadPage;
 use crate::log::Log;
 use crate::page::op::PageOp;
 use crate::page::{PageKind, header};
+use futures::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, FaultDevice, Operation, Recorder, Rule};
@@ -69,6 +70,11 @@ fn back(page: PageId, lsn: u64, rec_lsn: u64) -> WriteBack {
 
 fn data(no: u32) -> PageId {
     PageId::new(DATA, no)
+}
+
+/// Some are of undo.
+fn either(no: u32) -> PageId {
+    PageId::new(if no % 5 == 4 { UNDO } else { DATA }, no)
 }
 
 #[test]
@@ -174,15 +180,15 @@ fn crash_sweep(seed: u64, choice: impl Fn(u64) -> Choice) {
         async move {
             DiskHome::areas(&work.devices, &config(), DATABASE).prepare(WRITERS).await.expect("prepares");
             let home = home(&env, &work, &config());
-            let first = (0..10).map(|no| back(data(no), 1, 1)).collect();
+            let first = (0..10).map(|no| back(either(no), 1, 1)).collect();
             home.write_back(first, Reason::Age).await.expect("writes");
             home.sync().await.expect("syncs");
             let mut synced = vec![(work.recorder.events(), 1)];
             for round in 2..6u64 {
                 let even =
-                    home.write_back((0..10).step_by(2).map(|no| back(data(no), round, 1)).collect(), Reason::Age);
+                    home.write_back((0..10).step_by(2).map(|no| back(either(no), round, 1)).collect(), Reason::Age);
                 let odd = home
-                    .write_back((0..10).skip(1).step_by(2).map(|no| back(data(no), round, 1)).collect(), Reason::Age);
+                    .write_back((0..10).skip(1).step_by(2).map(|no| back(either(no), round, 1)).collect(), Reason::Age);
                 futures::future::try_join(even, odd).await.expect("writes");
                 if round % 2 == 0 {
                     home.sync().await.expect("syncs");
@@ -207,7 +213,7 @@ fn crash_sweep(seed: u64, choice: impl Fn(u64) -> Choice) {
             let areas = DiskHome::areas(&after.devices, &config(), DATABASE);
             let restored = areas.restore(WRITERS, home.places()).await.expect("restores").len();
             for no in 0..10 {
-                let page = home.fetch(data(no), 1, Access::Random).await.remove(0);
+                let page = home.fetch(either(no), 1, Access::Random).await.remove(0);
                 let page = page.unwrap_or_else(|e| panic!("event {at}, page {no}: {e}"));
                 let round = header::lsn(&page.bytes).0;
                 assert!(round >= floor && round < 6, "event {at}: page {no} is at {round}, {floor} was synced");
@@ -354,6 +360,34 @@ fn s8_a_page_read_while_it_is_written_is_read_again() {
                 let (written, ()) = futures::join!(written, read);
                 written.expect("it writes");
             }
+            home.stop();
+        });
+    }
+}
+
+/// Invariant 6 of the disk home.
+#[test]
+fn pages_of_undo_do_not_wait_behind_a_slow_data_device() {
+    for (seed, double_write) in [(1, true), (2, false)] {
+        let sim = Sim::new(seed, 2);
+        let env = sim.env();
+        sim.run(async move {
+            let mut bench = bench(None, 512);
+            let device = InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() };
+            bench.devices.data = Arc::new(device);
+            let mut config = config();
+            if !double_write {
+                config.safeguards = Safeguards::without(Safeguard::DoubleWrite);
+            }
+            let home = home(&env, &bench, &config);
+            let from = env.now();
+            let of_data = home.write_back((0..64).map(|no| back(data(2 * no), 10, 5)).collect(), Reason::Evict);
+            let of_undo = home.write_back(vec![back(PageId::new(UNDO, 1), 10, 5)], Reason::Evict);
+            let took = |done: Result<()>| done.map(|()| env.now().0 - from.0).expect("it writes");
+            let (of_data, of_undo) = futures::join!(of_data.map(took), of_undo.map(took));
+            assert!(of_undo * 8 < of_data, "undo after {of_undo} ns, data after {of_data} ns");
+            home.sync().await.expect("it syncs");
+            assert_eq!(home.oldest_rec_lsn(), None);
             home.stop();
         });
     }

