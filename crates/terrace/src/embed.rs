@@ -363,8 +363,7 @@ impl Session {
             Outcome::CopyIn(_) | Outcome::CopyOut { .. } => {
                 // What it waits for does not come.
                 within(&runtime, self.sql.fail()).await;
-                let error =
-                    EngineError::new("0A000", "COPY needs a connection of the wire protocol");
+                let error = EngineError::new("0A000", "COPY needs a connection of the wire protocol");
                 return Err(error.with_hint("use INSERT with parameters, or serve the database").into());
             }
             Outcome::Empty => Reply::Done { tag: String::new(), notices: vec![] },

@@ -1,8 +1,8 @@
 //! COPY between a table or a query and the client, or a file of the server.
 //!
-//! Data comes and goes in the protocol's copy messages or in a file; the server handles both. Here are the statement ([`options`]),
-//! the lines of incoming data ([`lines`]), their fields ([`fields`]), the binary format ([`binary`]), and the rows that
-//! they become.
+//! Data comes and goes in the protocol's copy messages or in a file; the server handles both. Here are the statement
+//! ([`options`]), the lines of incoming data ([`lines`]), their fields ([`fields`]), the binary format ([`binary`]) and
+//! the rows that they become.
 //!
 //! 1. Rows are stored as their lines arrive: memory holds one message's lines, not the data. Where there is a
 //!    WHERE, a table has CHECK constraints, or a column left out is numbered by a sequence, rows go in batches

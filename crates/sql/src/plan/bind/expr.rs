@@ -3,7 +3,7 @@
 //! 1. An operand is bound before what stands above it, with its type settled.
 //! 2. AND and OR are halved, so that the tree of many is not deep; what is deep within them is cut first.
 use super::query::deeper;
-use super::scope::{Clause, Scope};
+use super::scope::Scope;
 use super::{Binder, Placed, Result, bounds, fail, types, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
 use crate::functions::convert::is_open;
@@ -39,7 +39,7 @@ impl Binder<'_> {
                 scope.column(name)
             }
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
-            ExprKind::Parameter(number) if matches!(scope.clause.get(), Clause::Check | Clause::Copied | Clause::Default) => {
+            ExprKind::Parameter(number) if scope.clause.get().is_of_no_query() => {
                 wrong(expr.at, "42P02", format!("there is no parameter ${number}"))
             }
             ExprKind::Parameter(number) => self.parameter(*number),

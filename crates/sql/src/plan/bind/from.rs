@@ -124,7 +124,8 @@ impl Binder<'_> {
                     let nothing = Source::nothing()?;
                     let scope = Scope::new(&nothing, around.scope, around.ctes);
                     scope.clause.set(Clause::Function);
-                    let standing = Standing { alias: alias.as_ref(), numbered: *ordinality, columns: &function.columns };
+                    let standing =
+                        Standing { alias: alias.as_ref(), numbered: *ordinality, columns: &function.columns };
                     if let Some(source) = self.lists_in_from(call, standing, &scope, function.call.at)? {
                         return Ok(source);
                     }

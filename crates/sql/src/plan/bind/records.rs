@@ -1,5 +1,5 @@
-//! Functions of JSON whose rows are records: `json_to_record`, `json_to_recordset` and those of jsonb. What stands behind
-//! them in FROM says which columns a record has.
+//! Functions of JSON whose rows are records: `json_to_record`, `json_to_recordset` and those of jsonb. What stands
+//! behind them in FROM says which columns a record has.
 //!
 //! 1. A column is the member of its name, cast from its text; NULL where there is no such member, or a JSON null.
 //! 2. Types whose casts cut values to their length are refused (0A000): PostgreSQL gives an error for a value that is
@@ -43,12 +43,7 @@ impl Binder<'_> {
     }
 
     /// The records of a source's one column, taken apart (invariant 1).
-    pub(super) fn with_columns(
-        &self,
-        mut source: Source,
-        of: &Spread,
-        wanted: &[ColumnDefinition],
-    ) -> Result<Source> {
+    pub(super) fn with_columns(&self, mut source: Source, of: &Spread, wanted: &[ColumnDefinition]) -> Result<Source> {
         let [relation] = source.relations.as_mut_slice() else { unreachable!("one relation was made") };
         let (_, record) = relation.columns.pop().expect("a function of records has one column");
         let kind = if of.jsonb { "jsonb" } else { "json" };

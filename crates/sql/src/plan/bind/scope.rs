@@ -51,6 +51,11 @@ pub(super) enum Clause {
 }
 
 impl Clause {
+    /// Whether it belongs to no query: it has no parameters.
+    pub(super) fn is_of_no_query(self) -> bool {
+        matches!(self, Clause::Check | Clause::Copied | Clause::Default)
+    }
+
     /// As PostgreSQL calls it where something may not stand in it.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -107,7 +107,10 @@ impl Names {
             LogicalPlan::Distinct(Distinct::On(_)) => {
                 let mut exprs = exprs.into_iter();
                 let next = |_| Ok(Transformed::yes(exprs.next().expect("as many as there were")));
-                plan.map_expressions(next)?.data.map_children(|_| Ok(Transformed::yes(std::mem::take(&mut input))))?.data
+                plan.map_expressions(next)?
+                    .data
+                    .map_children(|_| Ok(Transformed::yes(std::mem::take(&mut input))))?
+                    .data
             }
             plan => plan.with_new_exprs(exprs, vec![input])?,
         };
