@@ -312,6 +312,9 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let Some(first) = fields.iter().zip(&open).position(|(_, open)| !*open) else { return Ok(exprs) };
     let to = common(&fields, &open, matches!(what_for, For::Listing | For::Array));
+    // What is open becomes a plain numeric beside a numeric, and so do the others.
+    let beside_numeric = to.is_none() && open.contains(&true) && fields[first].data_type().is_decimal();
+    let to = if beside_numeric { Some(DataType::Numeric(None)) } else { to };
     // Reals in a list are reals also where they are compared with another number, as doubles then.
     let single = what_for == For::Listing
         && to == Some(DataType::Float4)
