@@ -35,16 +35,7 @@ fn config() -> StorageConfig {
 }
 
 fn column(name: &str, data_type: DataType) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        data_type,
-        not_null: true,
-        default_sql: None,
-        missing: Datum::Null,
-        dropped: false,
-        domain: None,
-        digits: None,
-    }
+    ColumnDef::new(name, data_type).not_null()
 }
 
 fn row(id: i32, generation: u64) -> [Datum; 2] {

@@ -58,6 +58,8 @@ pub struct ColumnDef {
     pub not_null: bool,
     /// DEFAULT as SQL text (the sql room evaluates it); `None` = NULL.
     pub default_sql: Option<String>,
+    /// GENERATED ALWAYS AS ... STORED: the expression, as SQL text. Such a column has no default.
+    pub generated: Option<String>,
     /// Value of rows written before the column was added.
     pub missing: Datum,
     pub dropped: bool,
@@ -75,6 +77,7 @@ impl ColumnDef {
             data_type,
             not_null: false,
             default_sql: None,
+            generated: None,
             missing: Datum::Null,
             dropped: false,
             domain: None,

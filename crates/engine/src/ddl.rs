@@ -78,7 +78,7 @@ impl Txn {
     async fn insert_definitions(&mut self, table: &Table) -> Result<()> {
         self.insert(system_table(system::TABLES), &system::table_row(table)).await?;
         for (i, column) in table.columns.iter().enumerate() {
-            self.note_digits(column).await?;
+            self.note_column(column).await?;
             self.insert(system_table(system::COLUMNS), &system::column_row(table.oid, i, column)).await?;
         }
         for index in &table.indexes {

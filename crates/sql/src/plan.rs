@@ -18,6 +18,7 @@ pub(crate) mod operators;
 pub(crate) mod pieces;
 pub(crate) mod planner;
 pub(crate) mod resolve;
+pub(crate) mod returned;
 pub(crate) mod rules;
 pub(crate) mod scan;
 pub(crate) mod semantics;

@@ -433,7 +433,7 @@ impl Session {
         }
         let catalog = self.catalog().await;
         let state = LazyState::new(&self.database.state, &self.clock);
-        let sources = Sources { state: &state, catalog: &catalog, info: &self.info, tree: Some(tree) };
+        let sources = Sources { state: &state, catalog: &catalog, info: &self.info, tree: Some(tree), parts: &[] };
         let described = sources.describe(tree.statement(), types)?;
         let columns = if kind.returns == Returns::Nothing { None } else { described.columns };
         Ok(Described { columns, ..described })
@@ -606,6 +606,7 @@ impl Session {
             types: &prepared.parameters,
             tree: prepared.statement.as_ref(),
             captured: None,
+            earlier: None,
         };
         let statement = self.work(token.clone()).over(Box::pin(run.statement(task)));
         let done = self.database.engine.env().run_long(Box::pin(statement)).await?;

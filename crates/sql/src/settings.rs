@@ -285,6 +285,10 @@ impl Settings {
             dates: DateStyle::default().parse(value("DateStyle")).expect("stored as it is shown"),
             spans: IntervalStyle::parse(value("IntervalStyle")).expect("stored as it is shown"),
             escaped: value("bytea_output") == "escape",
+            rounded: match value("extra_float_digits").parse::<i8>() {
+                Ok(digits @ ..1) => Some(digits.unsigned_abs()),
+                _ => None,
+            },
         };
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
         self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
@@ -467,13 +471,7 @@ impl Settings {
             },
             "client_min_messages" => lower.into(),
             "extra_float_digits" => match value.parse::<i32>() {
-                Ok(1..=3) => value.to_string(),
-                Ok(-15..=0) => {
-                    let error = unsupported("rounding of shown floats (extra_float_digits below 1)");
-                    return Err(
-                        error.with_hint("From 1 on each float is shown by the shortest text that is read back as it.")
-                    );
-                }
+                Ok(-15..=3) => value.to_string(),
                 _ => return Err(invalid(key, value)),
             },
             "transaction_read_only" | "default_transaction_read_only" => boolean(key, lower)?.into(),

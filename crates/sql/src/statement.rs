@@ -45,4 +45,5 @@ pub(crate) mod shared;
 pub(crate) mod target;
 pub(crate) mod update_delete;
 pub(crate) mod views;
+pub(crate) mod within;
 pub(crate) mod zoned;

@@ -36,6 +36,7 @@ pub(crate) fn planned(tree: &Tree, types: &[Option<DataType>]) -> Result<(Sessio
         unusable_indexes: Default::default(),
         text: None,
         numbers: None,
+        parts: &[],
     };
     let planned = planner.plan_tree(query, types)?;
     Ok((state, planned))

@@ -576,10 +576,20 @@ pub(crate) fn is_owned(table: &Table) -> bool {
     is_sequence(table) && table.columns.last().is_some_and(|c| c.default_sql.is_some())
 }
 
-/// 23502, as PostgreSQL words it.
+/// 23502, as PostgreSQL words it. Generated columns are looked at when they are computed.
 pub(crate) fn check_not_null(table: &Table, row: &[Datum]) -> Result<()> {
+    check_not_null_of(table, row, |column| column.generated.is_none())
+}
+
+/// The same of generated columns.
+pub(crate) fn check_generated_not_null(table: &Table, row: &[Datum]) -> Result<()> {
+    check_not_null_of(table, row, |column| column.generated.is_some())
+}
+
+fn check_not_null_of(table: &Table, row: &[Datum], of: impl Fn(&ColumnDef) -> bool) -> Result<()> {
     assert_eq!(row.len(), table.columns.len(), "a row has a value for each column, those dropped included");
-    let Some((_, column)) = live_columns(table).find(|(at, c)| c.not_null && row[*at] == Datum::Null) else {
+    let null = |(at, column): &(usize, &ColumnDef)| column.not_null && of(column) && row[*at] == Datum::Null;
+    let Some((_, column)) = live_columns(table).find(null) else {
         return Ok(());
     };
     let values: Vec<String> = live_columns(table).map(|(at, _)| show(&row[at])).collect();

@@ -207,18 +207,19 @@ impl Catalog {
 }
 
 impl ColumnDef {
-    /// Its own default, or its domain's.
+    /// Its own default, or its domain's. A generated column has none.
     pub fn default(&self) -> Option<&str> {
         let of_domain = || self.domain.as_ref().and_then(|domain| domain.default_sql.as_deref());
-        self.default_sql.as_deref().or_else(of_domain)
+        self.default_sql.as_deref().or_else(of_domain).filter(|_| self.generated.is_none())
     }
 }
 
 impl Table {
-    /// Whether rows are stored as they are made: no constraint, no domain, no digits, no computed column.
+    /// Whether rows are stored as they are made: no constraint, no domain, no digits, no computed or generated column.
     pub fn is_plain(&self) -> bool {
         self.checks.is_empty()
             && self.computed().next().is_none()
+            && self.generated().next().is_none()
             && !self.columns.iter().any(|column| column.domain.is_some() || column.digits.is_some())
     }
 }

@@ -74,6 +74,11 @@ impl ColumnDef {
 }
 
 impl Table {
+    /// Its generated columns, with their places and expressions.
+    pub fn generated(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.generated.as_deref()?)))
+    }
+
     /// Its computed columns, with their places and expressions.
     pub fn computed(&self) -> impl Iterator<Item = (usize, &str)> {
         self.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.computed()?)))

@@ -4,9 +4,9 @@
 //! | table | columns |
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
-//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql, missing (text form; of an enum its position), dropped, domain (its oid), digits (of a second, that values keep) |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position), dropped, domain (its oid), digits (of a second, that values keep) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, schemas, default privileges, and columns with digits: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, schemas, default privileges, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
@@ -136,7 +136,7 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
         Datum::Int8(c.data_type.pg_oid() as i64),
         Datum::Int8(enums::stored_length(c.data_type).into()),
         Datum::Bool(c.not_null),
-        opt(c.default_sql.clone()),
+        opt(c.generated.as_ref().map(|text| format!("{GENERATED}{text}{STORED}")).or_else(|| c.default_sql.clone())),
         opt((!c.missing.is_null()).then(|| enums::stored_text(&c.missing))),
         Datum::Bool(c.dropped),
     ];
@@ -145,6 +145,19 @@ pub(crate) fn column_row(table: ObjectId, position: usize, c: &ColumnDef) -> Vec
         row.push(domains::digits_datum(c.digits));
     }
     row
+}
+
+/// What stands around the expression of a generated column. No default begins so.
+const GENERATED: &str = "generated always as (";
+const STORED: &str = ") stored";
+
+/// The default and the expression of a column's text.
+fn read_default(text: Option<String>) -> (Option<String>, Option<String>) {
+    let inner = |text: &String| Some(text.strip_prefix(GENERATED)?.strip_suffix(STORED)?.to_owned());
+    match text.as_ref().and_then(inner) {
+        Some(expression) => (None, Some(expression)),
+        None => (text, None),
+    }
 }
 
 /// Rows of columns without a domain and without digits, of roles without attributes, and of what views read in the
@@ -218,7 +231,7 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
     let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
-    let mut notes = notes.chain([access::default_note_row()]);
+    let mut notes = notes.chain([access::default_note_row(), generated_row()]);
     match row {
         note if notes.any(|known| *note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
@@ -247,6 +260,11 @@ pub(crate) fn domains_row() -> Vec<Datum> {
 /// What keeps programs away that would not round values to a column's digits.
 pub(crate) fn digits_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("digits"), Datum::text("")]
+}
+
+/// What keeps programs away that would not compute generated columns.
+pub(crate) fn generated_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("generated columns"), Datum::text("")]
 }
 
 /// Table, position, definition. `whole`: refuses types that are not there, of columns that are.
@@ -296,11 +314,13 @@ pub(crate) fn read_column(
             found
         }
     };
+    let (default_sql, generated) = read_default(text(default));
     let column = ColumnDef {
         name: name.to_string(),
         data_type,
         not_null: *not_null,
-        default_sql: text(default),
+        default_sql,
+        generated,
         missing,
         dropped: *dropped,
         domain,

@@ -32,6 +32,7 @@ fn definitions_survive_their_rows() {
         ColumnDef::new("b", DataType::Varchar(7)).not_null(),
         ColumnDef { domain: Some(domain.clone()), ..ColumnDef::new("c", DataType::Int4) },
         ColumnDef { digits: Some(3), ..ColumnDef::new("e", DataType::Time) },
+        ColumnDef { generated: Some("(a || ')')".into()), ..ColumnDef::new("g", DataType::Text).not_null() },
     ];
     let t = Table::new(ObjectId(20), "t".into(), columns, vec![index(21, "i", false), index(22, "t_pkey", true)]);
     assert_eq!(t.primary_key().unwrap().name, "t_pkey");

@@ -162,7 +162,7 @@ impl Txn {
         let mut columns = table.columns.clone();
         columns.push(column);
         let at = columns.len() - 1;
-        self.note_digits(&columns[at]).await?;
+        self.note_column(&columns[at]).await?;
         self.insert(super::system_table(system::COLUMNS), &system::column_row(table.oid, at, &columns[at])).await?;
         let indexes = table.indexes.clone();
         Ok(self.publish(&catalog, table.redefined(columns, indexes)))
@@ -194,6 +194,7 @@ impl Txn {
         columns[at].not_null = false;
         columns[at].domain = None;
         columns[at].default_sql = None;
+        columns[at].generated = None;
         self.rewrite_column(table.oid, at, &columns[at]).await?;
         let mut dropped = table.redefined(columns, kept);
         for key in table.foreign_keys.iter().filter(|key| key.columns.contains(&at)) {

@@ -32,12 +32,15 @@ impl Txn {
         Ok(())
     }
 
-    /// The note of columns with digits.
-    pub(super) async fn note_digits(&mut self, column: &ColumnDef) -> Result<()> {
-        if column.digits.is_none() {
-            return Ok(());
+    /// The notes of columns with digits, and of generated ones.
+    pub(super) async fn note_column(&mut self, column: &ColumnDef) -> Result<()> {
+        if column.digits.is_some() {
+            self.note_feature(&system::digits_row()).await?;
         }
-        self.note_feature(&system::digits_row()).await
+        match column.generated {
+            Some(_) => self.note_feature(&system::generated_row()).await,
+            None => Ok(()),
+        }
     }
 
     /// What keeps programs away that do not know what rows keep.

@@ -1,4 +1,5 @@
 //! Text forms of integers and of double precision.
+use super::style::Style;
 use super::trim;
 use crate::error::{EngineError, Result};
 use std::fmt::{self, Write};
@@ -72,6 +73,9 @@ fn parse_named_float(text: &str, name: &str) -> Result<f64> {
 /// The shortest digits that read back as the same value: plain for exponents -4 to 14, else scientific with two
 /// exponent digits.
 pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
+    if let Some(fewer) = Style::current().rounded.filter(|_| v.is_finite()) {
+        return write_rounded(f, v, 15 - i32::from(fewer));
+    }
     let (bits, hidden) = (v.to_bits(), 1 << 52);
     let (mantissa, exponent) = (bits & (hidden - 1) | hidden, (bits >> 52 & 0x7ff) as i32 - 1075);
     let mut shortest = format!("{v:e}");
@@ -86,6 +90,9 @@ pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
 
 /// As [`write_float`], with plain exponents up to 5.
 pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
+    if let Some(fewer) = Style::current().rounded.filter(|_| v.is_finite()) {
+        return write_rounded(f, v.into(), 6 - i32::from(fewer));
+    }
     let (bits, hidden) = (v.to_bits(), 1 << 23);
     let (mantissa, exponent) = (bits & (hidden - 1) | hidden, (bits >> 23 & 0xff) as i32 - 150);
     let mut shortest = format!("{v:e}");
@@ -95,6 +102,23 @@ pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
         digits += 1;
     }
     write_digits(f, v.into(), shortest, v.to_string(), 6)
+}
+
+/// As C's `%.*g`: at most so many digits, and at least one; zeros at the end are left out.
+fn write_rounded(f: &mut fmt::Formatter<'_>, v: f64, digits: i32) -> fmt::Result {
+    let digits = digits.max(1);
+    let scientific = format!("{v:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
+    let exponent: i32 = exponent.parse().expect("{:e} writes a decimal exponent");
+    let trimmed = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..digits).contains(&exponent) {
+        return f.write_str(&trimmed(&format!("{v:.*}", (digits - 1 - exponent) as usize)));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(f, "{}e{sign}{:02}", trimmed(mantissa), exponent.abs())
 }
 
 /// Whether digits (`1.5e20`) are exactly in the middle between `mantissa * 2^exponent` and a neighbour of it. They

@@ -20,6 +20,9 @@ pub struct Style {
     pub spans: IntervalStyle,
     /// Whether bytea is shown in the older form, with `\\ooo` for what is no letter (the setting bytea_output).
     pub escaped: bool,
+    /// Floats are shown rounded, with so many digits less than their type always keeps (extra_float_digits below 1).
+    /// `None`: by the shortest text that is read back as the same value.
+    pub rounded: Option<u8>,
 }
 
 /// The setting DateStyle.
@@ -60,7 +63,7 @@ pub enum IntervalStyle {
 thread_local! {
     static CURRENT: Cell<Style> = const {
         let dates = DateStyle { form: Form::Iso, order: Order::Mdy };
-        Cell::new(Style { zone: Zone::Utc, dates, spans: IntervalStyle::Postgres, escaped: false })
+        Cell::new(Style { zone: Zone::Utc, dates, spans: IntervalStyle::Postgres, escaped: false, rounded: None })
     };
 }
 

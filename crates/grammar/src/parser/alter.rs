@@ -192,6 +192,10 @@ impl Parser<'_> {
                 self.expect_word(K::Null)?;
                 AlterAction::DropNotNull { column }
             }
+            (Some(K::Drop), Some(K::Expression)) => {
+                self.next += 2;
+                AlterAction::DropExpression { column, if_exists: self.eat_words(&[K::If, K::Exists]) }
+            }
             (Some(K::Drop), Some(K::Identity)) => {
                 self.next += 2;
                 AlterAction::DropIdentity { column, if_exists: self.eat_words(&[K::If, K::Exists]) }

@@ -339,7 +339,7 @@ impl Parser<'_> {
         }
         self.expect_word(K::As)?;
         if !self.eat_word(K::Identity) {
-            let expr = self.expr_in_parens()?;
+            let expr = self.written_in_parens()?;
             self.expect_word(K::Stored)?;
             if !always {
                 let message = "for a generated column, GENERATED ALWAYS must be specified";

@@ -135,7 +135,7 @@ pub enum ColumnConstraintKind {
         options: Vec<SequenceOption>,
     },
     /// `GENERATED ALWAYS AS (...) STORED`.
-    Generated(Expr),
+    Generated(Written),
 }
 
 /// What a table is bound to.
@@ -313,6 +313,11 @@ pub enum AlterAction {
         column: Ident,
         always: bool,
         options: Vec<SequenceOption>,
+    },
+    /// DROP EXPRESSION.
+    DropExpression {
+        column: Ident,
+        if_exists: bool,
     },
     DropIdentity {
         column: Ident,

@@ -1,9 +1,9 @@
 //! Window functions that DataFusion has with another type: `ntile` is an integer, `row_number`, `rank` and `dense_rank`
 //! are bigints.
 use crate::error::tunnel;
-use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int32Array};
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -11,7 +11,6 @@ use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldA
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Literal;
 use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::EngineError;
@@ -129,28 +128,25 @@ impl WindowUDFImpl for Ntile {
         Ok(Arc::new(Field::new(args.name(), DataType::Int32, true)))
     }
 
-    fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
-        let given = args.input_exprs().first().and_then(|expr| expr.downcast_ref::<Literal>());
-        match given.map(Literal::value) {
-            Some(ScalarValue::Int32(Some(buckets @ 1..))) => Ok(Box::new(Buckets { count: Some(*buckets) })),
-            Some(ScalarValue::Int32(Some(_))) => {
-                Err(tunnel(EngineError::new("22014", "argument of ntile must be greater than zero")))
-            }
-            Some(value) if value.is_null() => Ok(Box::new(Buckets { count: None })),
-            _ => Err(tunnel(EngineError::unsupported("ntile of what is no constant is not supported"))),
-        }
+    fn partition_evaluator(&self, _args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        Ok(Box::new(Buckets))
     }
 }
 
 /// The rows of a partition in so many parts, of which the first ones have one row more.
 #[derive(Debug)]
-struct Buckets {
-    count: Option<i32>,
-}
+struct Buckets;
 
 impl PartitionEvaluator for Buckets {
-    fn evaluate_all(&mut self, _values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let Some(count) = self.count else { return Ok(Arc::new(Int32Array::new_null(rows))) };
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let counts = values[0].as_primitive::<Int32Type>();
+        // The first row's says it for all of them.
+        if rows == 0 || counts.is_null(0) {
+            return Ok(Arc::new(Int32Array::new_null(rows)));
+        }
+        let count @ 1.. = counts.value(0) else {
+            return Err(tunnel(EngineError::new("22014", "argument of ntile must be greater than zero")));
+        };
         let (each, larger) = (rows / count as usize, rows % count as usize);
         let bucket = |row: usize| match row < larger * (each + 1) {
             true => row / (each + 1),

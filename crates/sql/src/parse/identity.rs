@@ -50,14 +50,20 @@ impl Identity {
 }
 
 fn always(column: &ColumnDef) -> String {
-    format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name)
+    match column.generated {
+        Some(_) => format!("Column \"{}\" is a generated column.", column.name),
+        None => format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
+    }
 }
 
-/// 428C9: a value for a column that only gets those of its sequence.
+/// 428C9: a value for a column that only gets those of its sequence, or of its expression.
 pub(crate) fn refused_insert(column: &ColumnDef) -> EngineError {
     let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
     let error = EngineError::new("428C9", message).with_detail(always(column));
-    error.with_hint("Use OVERRIDING SYSTEM VALUE to override.")
+    match column.generated {
+        Some(_) => error,
+        None => error.with_hint("Use OVERRIDING SYSTEM VALUE to override."),
+    }
 }
 
 pub(crate) fn refused_update(column: &ColumnDef) -> EngineError {

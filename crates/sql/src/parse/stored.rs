@@ -174,7 +174,7 @@ pub(crate) fn columns_named(check: &Check) -> Vec<String> {
 /// The text of a new constraint, with the table's name taken off its columns. What depends on more than its row is
 /// refused.
 pub(crate) fn constraint(text: &str, table: &str) -> Result<String> {
-    let stored = Stored::read(terrace_grammar::without_parens(text));
+    let stored = Stored::read(terrace_grammar::without_parens(text)).or_else(|| Stored::read(text));
     let stored = stored.ok_or_else(|| EngineError::new("XX000", format!("{text} is not an expression")))?;
     let (mut edits, mut refused) = (vec![], None);
     walk(Node::Expr(stored.expr()), &mut |node| {

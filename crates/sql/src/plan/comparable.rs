@@ -318,13 +318,11 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             Expr::AggregateFunction(call)
         }
         Expr::WindowFunction(mut call) => {
-            let extreme = refuse_in_window(&call, schema)?;
+            let compared = compare_arguments(&mut call, schema)?;
             let params = &mut call.params;
-            if extreme && !of_keys(&params.args, schema)? {
-                all(&mut params.args.iter_mut())?;
-            }
             all(&mut params.partition_by.iter_mut())?;
             all(&mut params.order_by.iter_mut().map(|by| &mut by.expr))?;
+            changed |= compared;
             Expr::WindowFunction(call)
         }
         Expr::ScalarFunction(call) if matches!(call.name(), "greatest" | "least") => {
@@ -359,6 +357,22 @@ fn is_extreme(function: &AggregateUDF) -> bool {
 fn of_keys(args: &[Expr], schema: &DFSchema) -> Result<bool> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     Ok(types.iter().any(|of| matches!(by(of), By::Key)))
+}
+
+/// A window function whose arguments are what it compares.
+pub(crate) fn with_compared_arguments(mut call: WindowFunction, schema: &DFSchema) -> Result<WindowFunction> {
+    compare_arguments(&mut call, schema)?;
+    Ok(call)
+}
+
+fn compare_arguments(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    if refuse_in_window(call, schema)? && !of_keys(&call.params.args, schema)? {
+        for arg in &mut call.params.args {
+            changed |= wrap(arg, schema)?;
+        }
+    }
+    Ok(changed)
 }
 
 /// Refuses what a window function cannot compare or order by. Whether it is `min` or `max`.

@@ -12,6 +12,7 @@ use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::guarded::Guards;
 use crate::plan::pieces::Pieces;
+use crate::plan::returned::Returned;
 use crate::plan::rules::{self, Applied};
 use crate::plan::semantics::PostgresSemantics;
 use crate::plan::waiting_last::WaitingLast;
@@ -83,6 +84,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) text: Option<&'a str>,
     /// What the functions of sequences have answered, by their places; before they were called, nothing.
     pub(crate) numbers: Option<&'a BTreeMap<Place, i64>>,
+    /// What changes within WITH have returned.
+    pub(crate) parts: &'a [Returned],
 }
 
 /// What is planned.

@@ -584,21 +584,17 @@ fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
 }
 
-/// Refuses arguments that DataFusion's window functions misread: DISTINCT, and numbers of rows that are NULL or not
-/// positive.
+/// Refuses arguments that DataFusion's window functions misread: DISTINCT, and numbers of rows that are not positive.
 fn refuse_window_arguments(name: &str, params: &WindowFunctionParams) -> Result<()> {
     if params.distinct {
         return Err(tunnel(EngineError::unsupported("DISTINCT is not supported for window functions")));
     }
     let number = match params.args.get(1).and_then(constant) {
-        Some(number) if matches!(name, "lag" | "lead" | "nth_value") => number,
+        Some(number) if name == "nth_value" && !number.is_null() => number,
         _ => return Ok(()),
     };
-    if number.is_null() {
-        return Err(tunnel(EngineError::unsupported(format!("{name} of the row number NULL is not supported"))));
-    }
     let is_positive = number.cast_to(&ArrowType::Int64).is_ok_and(|n| matches!(n, ScalarValue::Int64(Some(1..))));
-    if name == "nth_value" && !is_positive {
+    if !is_positive {
         return Err(tunnel(EngineError::new("22016", "argument of nth_value must be greater than zero")));
     }
     Ok(())

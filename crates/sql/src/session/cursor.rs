@@ -1,7 +1,9 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
 //! 1. A cursor is the stream of its query's rows, and the rest of a batch that was begun. It goes forward only, unless
-//!    it was declared with SCROLL: see [`crate::session::scroll`].
+//!    it was declared with SCROLL: see [`crate::session::scroll`]. One of a simple query ([`goes_back`]) keeps the
+//!    first rows that it reads, up to [`KEPT_MAX`] bytes; as long as these are all, it becomes one with SCROLL when it
+//!    is asked for other rows than the next ones.
 //! 2. It belongs to its transaction block and is closed with it. ROLLBACK TO closes those that were declared since.
 //! 3. Its rows are of the snapshot that DECLARE took. (Later changes of its own transaction may show.) A cursor WITH
 //!    HOLD outlives its transaction if that commits. The rest of its rows is read into memory before the commit, or at
@@ -9,6 +11,7 @@
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::functions::advisory::has_effect;
+use crate::functions::builtin::is_known_aggregate;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::rows::Worked;
@@ -24,7 +27,9 @@ use futures::stream::{self, BoxStream};
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{Datum, EngineError, Paused, Result, Underway};
-use terrace_grammar::statement::{Declare, Direction, ExprKind, Fetch, Ident, Node, walk};
+use terrace_grammar::statement::{
+    Body, Declare, Direction, Distinct, ExprKind, Fetch, FromItem, Ident, Node, Query, walk,
+};
 use terrace_storage::{Reads, counting};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -49,13 +54,45 @@ struct Remaining {
     stream: BoxStream<'static, Result<RecordBatch>>,
     begun: Option<RecordBatch>,
     over: bool,
+    /// How many rows it has answered.
+    answered: u64,
+    /// All rows that were read (invariant 1).
+    kept: Option<Kept>,
     /// Of rows that are held.
     memory: Option<MemoryReservation>,
     /// SCROLL.
     scroll: Option<Scroll>,
 }
 
+/// Bytes of the rows that a cursor keeps without SCROLL.
+const KEPT_MAX: usize = 8 << 20;
+
+#[derive(Default)]
+struct Kept {
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+}
+
 impl Remaining {
+    /// Where other rows than the next ones are asked for: becomes a cursor with SCROLL, if it still can.
+    fn turn_back(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+        let Some(kept) = self.kept.take() else { return Ok(()) };
+        let at = self.answered + u64::from(self.over);
+        self.scroll = Some(Scroll::of(kept.batches, at, self.over, scroll_memory(pool))?);
+        self.begun = None;
+        Ok(())
+    }
+
+    fn keep(&mut self, batch: &RecordBatch) {
+        if let Some(kept) = &mut self.kept {
+            kept.bytes += batch.get_array_memory_size();
+            kept.batches.push(batch.clone());
+            if kept.bytes > KEPT_MAX {
+                self.kept = None;
+            }
+        }
+    }
+
     /// Reads all rows into memory.
     async fn hold(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
         if let Some(scroll) = &mut self.scroll {
@@ -86,7 +123,10 @@ impl Remaining {
             Some(batch) => batch,
             None if self.over => return Ok(None),
             None => match self.stream.next().await.transpose() {
-                Ok(Some(batch)) => batch,
+                Ok(Some(batch)) => {
+                    self.keep(&batch);
+                    batch
+                }
                 end => {
                     self.over = true;
                     return end;
@@ -94,6 +134,7 @@ impl Remaining {
             },
         };
         let rows = batch.num_rows() as u64;
+        self.answered += rows.min(most);
         if rows > most {
             self.begun = Some(batch.slice(most as usize, (rows - most) as usize));
             return Ok(Some(batch.slice(0, most as usize)));
@@ -117,6 +158,52 @@ fn rows_forward(direction: Direction) -> Result<u64> {
         Direction::Absolute(_) => Err(unsupported("FETCH ABSOLUTE")),
         Direction::Relative(_) => Err(unsupported("FETCH RELATIVE")),
     }
+}
+
+fn scroll_memory(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
+    MemoryConsumer::new("rows of a cursor with SCROLL").register(pool)
+}
+
+/// Functions that answer rows among the columns of a query.
+const ROWS: [&str; 6] =
+    ["generate_series", "generate_subscripts", "unnest", "string_to_table", "regexp_split_to_table", "regexp_matches"];
+
+/// Whether a cursor of the query goes back in PostgreSQL without SCROLL: it reads one table, one list of rows or the
+/// like, and neither gathers nor joins.
+fn goes_back(query: &Query) -> bool {
+    if query.with.is_some() || !query.locking.is_empty() {
+        return false;
+    }
+    let select = match &query.body {
+        Body::Values(_) => return true,
+        Body::Select(select) => select,
+        Body::Set { .. } => return false,
+    };
+    let plain = select.distinct == Distinct::No && select.group.is_none() && select.having.is_none();
+    let from = match select.from.as_slice() {
+        [FromItem::Table { .. } | FromItem::Functions { .. }] => true,
+        [FromItem::Query { query, .. }] => goes_back(query),
+        _ => false,
+    };
+    let mut gathers = false;
+    let mut look = |node: Node<'_>| {
+        gathers |= match node {
+            Node::Query(_) => true,
+            Node::Expr(expr) => match &expr.kind {
+                ExprKind::Call(call) => {
+                    let name = call.name.last().name.as_str();
+                    call.over.is_some() || is_known_aggregate(name) || name.ends_with("_agg") || ROWS.contains(&name)
+                }
+                _ => false,
+            },
+        };
+        !gathers
+    };
+    let exprs = select.items.iter().map(|item| &item.expr).chain(&select.filter);
+    exprs.chain(query.order.iter().map(|by| &by.expr)).for_each(|expr| {
+        walk(Node::Expr(expr), &mut look);
+    });
+    plain && from && !gathers
 }
 
 fn no_cursor(name: &str) -> EngineError {
@@ -197,9 +284,9 @@ impl Session {
             (slot.savepoints.len(), slot.number, paused)
         };
         let hold = declare.hold;
-        let scroll = (declare.scroll == Some(true))
-            .then(|| Scroll::new(MemoryConsumer::new("rows of a cursor with SCROLL").register(self.pool())));
-        let mut remaining = Remaining { stream, begun: None, over: false, memory: None, scroll };
+        let scroll = (declare.scroll == Some(true)).then(|| Scroll::new(scroll_memory(self.pool())));
+        let kept = (declare.scroll.is_none() && !hold && goes_back(&declare.query)).then(Kept::default);
+        let mut remaining = Remaining { stream, begun: None, over: false, answered: 0, kept, memory: None, scroll };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
             remaining.hold(self.pool()).await?;
@@ -262,7 +349,11 @@ impl Session {
     pub(crate) async fn fetch(&mut self, fetch: &Fetch, token: &Arc<CancelToken>) -> Result<Outcome> {
         let name = fetch.cursor.name.clone();
         let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
-        let rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
+        let mut rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
+        let ahead = matches!(fetch.direction, Direction::Forward(1..) | Direction::Backward(..0));
+        if !ahead {
+            rows.turn_back(self.pool())?;
+        }
         let left = if rows.scroll.is_some() { 0 } else { rows_forward(fetch.direction)? };
         let mut fetching = Fetching {
             rows,

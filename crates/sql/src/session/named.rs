@@ -279,6 +279,7 @@ impl Session {
             types: &[],
             tree: None,
             captured: None,
+            earlier: None,
         };
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));

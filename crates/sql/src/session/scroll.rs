@@ -45,6 +45,22 @@ impl Scroll {
         Scroll { batches: vec![], ends: vec![], at: 0, over: false, memory }
     }
 
+    /// Of rows that were read before, where it stands after them.
+    pub(crate) fn of(batches: Vec<RecordBatch>, at: u64, over: bool, memory: MemoryReservation) -> Result<Scroll> {
+        let mut scroll = Scroll { at, over, ..Scroll::new(memory) };
+        batches.into_iter().try_for_each(|batch| scroll.keep(batch))?;
+        Ok(scroll)
+    }
+
+    fn keep(&mut self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() > 0 {
+            self.memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
+            self.ends.push(self.read() + batch.num_rows() as u64);
+            self.batches.push(batch);
+        }
+        Ok(())
+    }
+
     fn read(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -53,12 +69,7 @@ impl Scroll {
     pub(crate) async fn read_to(&mut self, stream: &mut Stream, wanted: u64) -> Result<u64> {
         while !self.over && self.read() < wanted {
             match stream.next().await.transpose()? {
-                Some(batch) if batch.num_rows() == 0 => {}
-                Some(batch) => {
-                    self.memory.try_grow(batch.get_array_memory_size()).map_err(from_datafusion)?;
-                    self.ends.push(self.read() + batch.num_rows() as u64);
-                    self.batches.push(batch);
-                }
+                Some(batch) => self.keep(batch)?,
                 None => self.over = true,
             }
         }

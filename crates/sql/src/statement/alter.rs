@@ -12,6 +12,7 @@ use crate::parse::sequence_calls::{calls_within, sequence_of};
 use crate::parse::{relation, stored};
 use crate::pgcatalog::{self, is_constraint};
 use crate::plan::rules::is_volatile;
+use crate::statement::computed::generated_of;
 use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, position, storage_options, table_key,
 };
@@ -263,19 +264,8 @@ impl Run<'_> {
                 }
                 self.change_column(table, at, ColumnDef { not_null: false, ..definition }).await
             }
-            AlterAction::SetDefault { column, value } => {
-                let (at, definition) = self.definition(table, column)?;
-                refuse_identity(table, &definition)?;
-                self.check_default(value, &definition, table.temporary.is_some()).await?;
-                let text = self.kept_default(&definition, &value.text).await?;
-                self.change_column(table, at, ColumnDef { default_sql: Some(text), ..definition }).await
-            }
-            AlterAction::DropDefault { column } => {
-                let (at, definition) = self.definition(table, column)?;
-                let hint = "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.";
-                refuse_identity(table, &definition).map_err(|refused| refused.with_hint(hint))?;
-                self.change_column(table, at, ColumnDef { default_sql: None, ..definition }).await
-            }
+            AlterAction::SetDefault { column, value } => self.set_default(table, column, Some(value)).await,
+            AlterAction::DropDefault { column } => self.set_default(table, column, None).await,
             AlterAction::SetStorage(options) => {
                 notices.extend(storage_options(options)?);
                 Ok(table.clone())
@@ -291,10 +281,51 @@ impl Run<'_> {
             AlterAction::DropIdentity { column, if_exists } => {
                 self.drop_identity((table, column), *if_exists, notices).await
             }
+            AlterAction::DropExpression { column, if_exists } => {
+                self.drop_expression((table, column), *if_exists, notices).await
+            }
             AlterAction::ValidateConstraint(name) => self.validate_constraint(table, &name.name).await,
             AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
             AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
         }
+    }
+
+    /// SET DEFAULT and DROP DEFAULT. 42601 of identity and generated columns.
+    async fn set_default(&self, table: &Arc<Table>, column: &Ident, value: Option<&Written>) -> Result<Arc<Table>> {
+        let (at, definition) = self.definition(table, column)?;
+        let hinted = |refused: EngineError, drops: &str| match value {
+            Some(_) => refused,
+            None => refused.with_hint(format!("Use ALTER TABLE ... ALTER COLUMN ... {drops} instead.")),
+        };
+        refuse_identity(table, &definition).map_err(|refused| hinted(refused, "DROP IDENTITY"))?;
+        refuse_generated(table, &definition).map_err(|refused| hinted(refused, "DROP EXPRESSION"))?;
+        let default_sql = match value {
+            Some(value) => {
+                self.check_default(value, &definition, table.temporary.is_some()).await?;
+                Some(self.kept_default(&definition, &value.text).await?)
+            }
+            None => None,
+        };
+        self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
+    }
+
+    async fn drop_expression(
+        &self,
+        (table, column): (&Arc<Table>, &Ident),
+        if_exists: bool,
+        notices: &mut Notices,
+    ) -> Result<Arc<Table>> {
+        let (at, definition) = self.definition(table, column)?;
+        if definition.generated.is_some() {
+            return self.change_column(table, at, ColumnDef { generated: None, ..definition }).await;
+        }
+        let (name, of) = (&definition.name, &table.name);
+        let message = format!("column \"{name}\" of relation \"{of}\" is not a stored generated column");
+        if !if_exists {
+            return Err(EngineError::new("55000", message));
+        }
+        notices.push(notice("00000", format!("{message}, skipping")));
+        Ok(table.clone())
     }
 
     pub(super) fn definition(&self, table: &Table, column: &Ident) -> Result<(usize, ColumnDef)> {
@@ -463,8 +494,23 @@ impl Run<'_> {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
             return Err(EngineError::new("42P16", message));
         }
+        let generated_not_null = definition.generated.is_some() && definition.not_null;
+        if definition.generated.is_some() {
+            definition.not_null = false;
+            let columns = table.columns.iter().chain([&definition]).cloned().collect();
+            let with = Arc::new(Table::new(ObjectId(0), table.name.clone(), columns, vec![]));
+            definition.generated = Some(self.new_generated(&with, table.columns.len()).await?);
+        }
+        let fills = definition.generated.is_some();
         let add = async { self.cell.lock().await.open().add_column(table, definition).await };
         let mut table = self.cancel.run(add).await?;
+        if fills {
+            self.fill_computed(&table).await?;
+        }
+        if generated_not_null {
+            let at = table.columns.len() - 1;
+            table = self.change_column(&table, at, table.columns[at].clone().not_null()).await?;
+        }
         self.check_added(&table, table.columns.len() - 1).await?;
         for key in keys {
             table = self.add_key(&table, key).await?;
@@ -513,6 +559,19 @@ impl Run<'_> {
         };
         let checks = stored::without(&table.checks, name)?;
         let what = format!("column {} of table {}", quoted(name), quoted(&table.name));
+        if let Some(generated) = generated_of(table, name).first() {
+            let other = table.columns[*generated].name.clone();
+            if !cascade {
+                let error = EngineError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
+                let detail = format!("column {} of table {} depends on {what}", quoted(&other), quoted(&table.name));
+                let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+                return Err(error.with_detail(detail).with_hint(hint));
+            }
+            let gone = format!("drop cascades to column {} of table {}", quoted(&other), quoted(&table.name));
+            notices.push(notice("00000", gone));
+            let table = Box::pin(self.drop_column(table, &other, (false, true), notices)).await?;
+            return Box::pin(self.drop_column(&table, name, (false, true), notices)).await;
+        }
         // Those of the table itself that have the column go with it.
         let needs = |key: &ForeignKey| key.key.contains(&at) && !(key.table == table.oid && key.columns.contains(&at));
         self.free(table, &what, cascade, needs, what.clone(), notices).await?;
@@ -537,6 +596,12 @@ impl Run<'_> {
 fn refuse_identity(table: &Table, column: &ColumnDef) -> Result<()> {
     let message = || format!("column \"{}\" of relation \"{}\" is an identity column", column.name, table.name);
     Identity::of(column).map_or(Ok(()), |_| Err(EngineError::new("42601", message())))
+}
+
+/// 42601: a generated column has no default.
+fn refuse_generated(table: &Table, column: &ColumnDef) -> Result<()> {
+    let message = || format!("column \"{}\" of relation \"{}\" is a generated column", column.name, table.name);
+    column.generated.as_ref().map_or(Ok(()), |_| Err(EngineError::new("42601", message())))
 }
 
 fn undefined_constraint(name: &str, table: &Table) -> EngineError {

@@ -157,7 +157,7 @@ impl Run<'_> {
         if Identity::of(&definition).is_some() {
             return refused("55000", format!("{} is already an identity column", of()));
         }
-        if definition.default_sql.is_some() {
+        if definition.default_sql.is_some() || definition.generated.is_some() {
             return refused("55000", format!("{} already has a default value", of()));
         }
         let catalog = self.begin_statement().await;

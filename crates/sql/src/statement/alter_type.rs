@@ -10,7 +10,7 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
 use crate::parse::types::{data_type, domain_named};
-use crate::statement::computed::computed_of;
+use crate::statement::computed::{computed_of, generated_of};
 use crate::statement::indexes::class_of;
 use crate::statement::run::Run;
 use crate::values::{assign_array, check_assignable, check_not_null, live_columns};
@@ -41,6 +41,7 @@ impl Run<'_> {
             let error = EngineError::new("0A000", "cannot alter type of a column used by a view or rule");
             return Err(error.with_detail(detail));
         }
+        refuse_generated(table, &definition)?;
         let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to, &catalog));
         if is_itself && to.is_stored_as(definition.data_type) {
             return self
@@ -156,6 +157,20 @@ impl Run<'_> {
             next = self.next_batch(&mut stream).await?;
         }
         Ok(new)
+    }
+}
+
+/// 0A000 of a generated column, and of one that such a column names.
+fn refuse_generated(table: &Table, column: &ColumnDef) -> Result<()> {
+    let name = &column.name;
+    if let Some(other) = generated_of(table, name).first() {
+        let other = &table.columns[*other].name;
+        let error = EngineError::new("0A000", "cannot alter type of a column used by a generated column");
+        return Err(error.with_detail(format!("Column \"{name}\" is used by generated column \"{other}\".")));
+    }
+    match column.generated {
+        Some(_) => Err(unsupported("ALTER COLUMN TYPE of a generated column")),
+        None => Ok(()),
     }
 }
 

@@ -7,22 +7,78 @@ use crate::error::{undefined_column, unsupported};
 use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::values::live_columns;
+use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
 use terrace_grammar::statement::{
-    Assignment, Body, Delete, Expr, ExprKind, FromItem, Ident, Insert, Name, Overriding, Query, Update,
+    Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Name, Node,
+    Overriding, Query, Select, Statement, Update, With, walk,
 };
 
 /// A column that is assigned to, and its value.
 pub(crate) type Assigned<'q> = (usize, &'q Expr);
 
-/// Refuses the parts that no INSERT may have (0A000).
-pub(crate) fn refuse_form(insert: &Insert) -> Result<()> {
-    if insert.with.is_some() {
-        let hint = "Write it before the query: INSERT ... WITH ... SELECT.";
-        return Err(unsupported("WITH before INSERT").with_hint(hint));
+/// An INSERT whose WITH stands before its query, where it belongs to (0A000 where it cannot stand there).
+pub(crate) fn with_inside(insert: &Insert) -> Result<Cow<'_, Insert>> {
+    let Some(with) = &insert.with else { return Ok(Cow::Borrowed(insert)) };
+    let updates = insert.conflict.as_ref().is_some_and(|c| matches!(c.action, ConflictAction::Update { .. }));
+    if updates && reads_tables(with) {
+        // DO UPDATE would see the rows that the statement has changed.
+        return Err(unsupported("WITH that reads a table before INSERT ... ON CONFLICT DO UPDATE"));
     }
-    Ok(())
+    let Some(mut source) = insert.source.clone().filter(|source| updates || reads_queries(source)) else {
+        return match updates {
+            true => Err(unsupported("WITH before INSERT ... ON CONFLICT DO UPDATE of plain values")),
+            false => Ok(Cow::Owned(Insert { with: None, ..insert.clone() })), // Nothing in it can read them.
+        };
+    };
+    if source.with.is_some() {
+        return Err(unsupported("WITH before INSERT of a query with WITH"));
+    }
+    if let Some(rows) = plain_values(&source) {
+        let [row] = rows.as_slice() else { return Err(unsupported("WITH before INSERT of several rows of VALUES")) };
+        if row.iter().any(|value| matches!(value.kind, ExprKind::Default)) {
+            return Err(unsupported("WITH before INSERT of DEFAULT"));
+        }
+        let items = row.iter().map(|value| Item { expr: value.clone(), alias: None }).collect();
+        let (distinct, from, windows) = (Distinct::No, vec![], vec![]);
+        let select = Select { at: source.at, distinct, items, from, filter: None, group: None, having: None, windows };
+        source.body = Body::Select(Box::new(select));
+    }
+    source.with = Some(with.clone());
+    Ok(Cow::Owned(Insert { source: Some(source), ..insert.clone() }))
+}
+
+/// Whether the source of an INSERT may read queries of WITH.
+fn reads_queries(source: &Query) -> bool {
+    let Some(rows) = plain_values(source) else { return true };
+    let mut found = false;
+    rows.iter().flatten().for_each(|value| {
+        walk(Node::Expr(value), &mut |node| {
+            found |= matches!(node, Node::Query(_));
+            !found
+        })
+    });
+    found
+}
+
+/// Whether queries of WITH read anything but each other.
+fn reads_tables(with: &With) -> bool {
+    let own =
+        |name: &Name| with.ctes.iter().any(|cte| name.qualifier().is_empty() && cte.name.name == name.last().name);
+    let mut found = false;
+    for cte in &with.ctes {
+        let Statement::Query(query) = cte.statement.as_ref() else { return true };
+        walk(Node::Query(query), &mut |node| {
+            if let Node::Query(Query { body: Body::Select(select), .. }) = node {
+                let mut tables = vec![];
+                tables_of(&select.from, &mut tables);
+                found |= !tables.into_iter().all(own);
+            }
+            !found
+        });
+    }
+    found
 }
 
 /// Whether values may go to these columns. `rows`: where they are VALUES. 428C9
@@ -35,6 +91,12 @@ pub(crate) fn check_identities(
     for (number, at) in columns.iter().enumerate() {
         let column = &table.columns[*at];
         let given = |row: &Vec<Expr>| !matches!(row[number].kind, ExprKind::Default);
+        if column.generated.is_some() {
+            match rows.is_some_and(|rows| !rows.iter().any(given)) {
+                true => continue,
+                false => return Err(refused_insert(column)),
+            }
+        }
         match (Identity::of(column), insert.overriding) {
             (None, _) | (Some(_), Some(Overriding::System)) | (Some(Identity::ByDefault), None) => {}
             // The values of rows are left out (`without_identities`).
@@ -86,7 +148,8 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
             return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
         }
         let column = &table.columns[at];
-        if Identity::of(column) == Some(Identity::Always) && !matches!(value.kind, ExprKind::Default) {
+        let never = Identity::of(column) == Some(Identity::Always) || column.generated.is_some();
+        if never && !matches!(value.kind, ExprKind::Default) {
             return Err(refused_update(column));
         }
         all.push((at, value));

@@ -8,9 +8,10 @@ use crate::functions::domains::{self, no_nulls};
 use crate::parse::stored::{self, Stored, columns_of, over_column};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
+use crate::statement::computed::Computing;
 use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::run::Run;
-use crate::values::live_columns;
+use crate::values::{check_generated_not_null, live_columns};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
@@ -29,7 +30,7 @@ fn depth(table: &Table) -> usize {
     let of_domains = table.columns.iter().filter_map(|column| column.domain.as_ref());
     let of_domains = of_domains.flat_map(|domain| domain.checks.iter().map(|check| check.sql.as_str()));
     let texts = table.checks.iter().map(|check| check.sql.as_str()).chain(of_domains);
-    let texts = texts.chain(table.computed().map(|(_, text)| text));
+    let texts = texts.chain(table.computed().chain(table.generated()).map(|(_, text)| text));
     texts.filter_map(|text| Stored::read(text)?.depth().ok()).max().unwrap_or(0)
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct Finishing {
     /// The conditions of the columns' domains, then the table's own.
     conditions: Arc<[Condition]>,
     checks: Option<Arc<dyn ExecutionPlan>>,
-    computed: Option<Arc<dyn ExecutionPlan>>,
+    computing: Computing,
 }
 
 /// A constraint, as it is checked.
@@ -173,7 +174,7 @@ impl Run<'_> {
         self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await
     }
 
-    /// What rows of the table pass through; `None`: it has neither constraints nor computed columns.
+    /// What rows of the table pass through; `None`: it has neither constraints nor computed or generated columns.
     pub(crate) async fn checking(&self, table: &Arc<Table>) -> Result<Option<Finishing>> {
         if table.is_plain() {
             return Ok(None);
@@ -185,13 +186,13 @@ impl Run<'_> {
                 true => None,
                 false => Some(self.physical(&self.check_plan(table, &texts).await?).await?),
             };
-            Ok(Some(Finishing { conditions, checks, computed: self.computing(table).await? }))
+            Ok(Some(Finishing { conditions, checks, computing: self.computing(table).await? }))
         };
         on_stack_for(depth(table), Box::pin(work)).await
     }
 
     /// The first row that violates a constraint, counted from 0, and the error. If none does, the rows have the values
-    /// of their computed columns.
+    /// of their generated and computed columns.
     pub(crate) async fn violation_by(
         &self,
         table: &Arc<Table>,
@@ -199,6 +200,9 @@ impl Run<'_> {
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<Option<(usize, EngineError)>> {
         round(table, rows);
+        if let Some(found) = self.generate(table, &by.computing, rows).await? {
+            return Ok(Some(found));
+        }
         let null = null_of_domain(table, rows);
         let checked = null.as_ref().map_or(rows.len(), |(row, _)| *row);
         if let Some(plan) = &by.checks
@@ -209,10 +213,24 @@ impl Run<'_> {
         if null.is_some() {
             return Ok(null);
         }
-        if let Some(plan) = &by.computed {
-            on_stack_for(depth(table), Box::pin(self.compute_rows(table, plan, rows))).await?;
-        }
+        on_stack_for(depth(table), Box::pin(self.compute_keys(table, &by.computing, rows))).await?;
         Ok(None)
+    }
+
+    /// Gives rows the values of their generated columns. Answers the first row that has NULL where there may be none.
+    async fn generate(
+        &self,
+        table: &Arc<Table>,
+        by: &Computing,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<Option<(usize, EngineError)>> {
+        if !by.generates() {
+            return Ok(None);
+        }
+        on_stack_for(depth(table), Box::pin(self.generate_rows(table, by, rows))).await?;
+        round(table, rows);
+        let checked = rows.iter().enumerate();
+        Ok(checked.filter_map(|(at, row)| Some((at, check_generated_not_null(table, row).err()?))).next())
     }
 
     async fn violation(

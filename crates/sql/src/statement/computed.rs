@@ -1,12 +1,14 @@
-//! Values of computed columns, which indexes on expressions and partial indexes have
-//! ([`terrace_engine::catalog::extras`]).
+//! Values of generated columns (GENERATED ALWAYS AS ... STORED), and of computed columns, which indexes on expressions
+//! and partial indexes have ([`terrace_engine::catalog::extras`]).
 //!
-//! 1. A row gets them after it has passed its constraints, and before it is written: whatever writes rows passes them
-//!    through [`Run::finish_rows`], or [`Run::finish_by`].
-//! 2. The expression depends on nothing but its row, and gives the same value at all times (42P17).
+//! 1. A row gets those of generated columns before it is checked, and those of computed columns after it has passed its
+//!    constraints, before it is written: whatever writes rows passes them through [`Run::finish_rows`], or
+//!    [`Run::finish_by`].
+//! 2. The expression depends on nothing but its row, and gives the same value at all times (42P17). That of a generated
+//!    column names no generated column.
 use crate::parse::stored::{self, Stored};
-use crate::plan::bind::over::{Rows, Wanted};
-use crate::statement::checks::{Finishing, checking_over};
+use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::statement::checks::{Finishing, checking_over, round};
 use crate::statement::create_as::column_type;
 use crate::statement::immutable::may_change;
 use crate::statement::run::Run;
@@ -41,14 +43,55 @@ pub(crate) fn title(text: &str, table: &Table) -> String {
     crate::parse::shown::value(written, &table.columns, true).map_or(written.to_owned(), |(shown, _)| shown)
 }
 
+/// The table's generated columns that name a column.
+pub(crate) fn generated_of(table: &Table, column: &str) -> Vec<usize> {
+    let names =
+        |text: &str| Stored::read(text).is_some_and(|s| stored::columns_of(s.expr()).iter().any(|c| c == column));
+    table.generated().filter(|(_, text)| names(text)).map(|(at, _)| at).collect()
+}
+
+/// What computes columns: their places, and the plan.
+#[derive(Clone)]
+struct Columns {
+    /// The table, as rows are before they have the values.
+    of: Arc<Table>,
+    at: Vec<usize>,
+    plan: Arc<dyn ExecutionPlan>,
+}
+
+/// What computes the columns of a table.
+#[derive(Clone)]
+pub(crate) struct Computing {
+    generated: Option<Columns>,
+    keys: Option<Columns>,
+}
+
+impl Computing {
+    pub(crate) fn generates(&self) -> bool {
+        self.generated.is_some()
+    }
+}
+
 impl Run<'_> {
-    /// What computes the columns; `None`: there are none.
-    pub(crate) async fn computing(&self, table: &Arc<Table>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    pub(crate) async fn computing(&self, table: &Arc<Table>) -> Result<Computing> {
+        let generated = match table.generated().next() {
+            Some(_) => {
+                let mut open = Table::clone(table);
+                open.columns.iter_mut().filter(|c| c.generated.is_some()).for_each(|column| column.not_null = false);
+                let open = Arc::new(open);
+                self.computing_of(&open, open.generated().collect()).await?
+            }
+            None => None,
+        };
+        Ok(Computing { generated, keys: self.computing_of(table, table.computed().collect()).await? })
+    }
+
+    async fn computing_of(&self, table: &Arc<Table>, texts: Vec<(usize, &str)>) -> Result<Option<Columns>> {
         let read = |(at, text): (usize, &str)| {
-            let broken = || EngineError::new("XX000", format!("the index's {text} is not an expression"));
+            let broken = || EngineError::new("XX000", format!("the column's {text} is not an expression"));
             Ok((at, Stored::read(text).ok_or_else(broken)?))
         };
-        let stored = table.computed().map(read).collect::<Result<Vec<(usize, Stored)>>>()?;
+        let stored = texts.into_iter().map(read).collect::<Result<Vec<(usize, Stored)>>>()?;
         if stored.is_empty() {
             return Ok(None);
         }
@@ -57,19 +100,52 @@ impl Run<'_> {
         let wanted = values.iter().map(|(at, value)| Wanted::Value { column: &table.columns[*at], value }).collect();
         let called = Ident { at: 0, name: table.name.clone() };
         let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await?;
-        self.physical(&plan).await.map(Some)
+        let at = values.iter().map(|(at, _)| *at).collect();
+        Ok(Some(Columns { of: table.clone(), at, plan: self.physical(&plan).await? }))
     }
 
-    /// Gives rows their values.
-    pub(crate) async fn compute_rows(
+    /// Gives rows the values of generated columns.
+    pub(crate) async fn generate_rows(
         &self,
         table: &Arc<Table>,
-        plan: &Arc<dyn ExecutionPlan>,
+        by: &Computing,
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<()> {
-        let given = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
-        let batches = self.drain(self.stream_given(plan.clone(), None, Arc::new(given))?).await?;
-        let columns: Vec<usize> = table.computed().map(|(at, _)| at).collect();
+        match &by.generated {
+            Some(columns) => self.compute_rows(table, columns, rows).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Gives rows the values of computed columns.
+    pub(crate) async fn compute_keys(
+        &self,
+        table: &Arc<Table>,
+        by: &Computing,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<()> {
+        match &by.keys {
+            Some(columns) => self.compute_rows(table, columns, rows).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Both, of rows that have passed their constraints with them.
+    pub(crate) async fn compute_again(
+        &self,
+        table: &Arc<Table>,
+        by: &Computing,
+        rows: &mut [&mut Vec<Datum>],
+    ) -> Result<()> {
+        self.generate_rows(table, by, rows).await?;
+        round(table, rows);
+        self.compute_keys(table, by, rows).await
+    }
+
+    async fn compute_rows(&self, table: &Arc<Table>, by: &Columns, rows: &mut [&mut Vec<Datum>]) -> Result<()> {
+        let given = rows.iter().map(|row| RowBuf::encode(&by.of, row)).collect::<Result<Vec<RowBuf>>>()?;
+        let batches = self.drain(self.stream_given(by.plan.clone(), None, Arc::new(given))?).await?;
+        let columns = &by.at;
         let mut first = 0;
         for batch in batches.iter() {
             assert_eq!(batch.num_columns(), columns.len(), "a column for each computed one");
@@ -140,14 +216,47 @@ impl Run<'_> {
         Ok(ColumnDef { default_sql: Some(text), dropped: true, ..ColumnDef::new(&name, data_type) })
     }
 
+    /// The expression of a generated column of a table that is, or will be, as `table` is: as it is kept.
+    pub(crate) async fn new_generated(&self, table: &Arc<Table>, at: usize) -> Result<String> {
+        let column = &table.columns[at];
+        let text = column.generated.as_deref().expect("the caller has looked");
+        let text = stored::constraint(text, &table.name).map_err(|mut error| {
+            error.message = error.message.replacen("check constraint", "column generation expression", 1);
+            error
+        })?;
+        let text = self.kept_check(table, &text).await?;
+        let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
+        let stored = Stored::read(&text).ok_or_else(broken)?;
+        let named = stored::columns_of(stored.expr());
+        let other = table.generated().map(|(at, _)| &table.columns[at].name).find(|name| named.contains(*name));
+        if let Some(other) = other {
+            let message = format!("cannot use generated column \"{other}\" in column generation expression");
+            let detail = "A generated column cannot reference another generated column.";
+            return Err(EngineError::new("42P17", message).with_detail(detail));
+        }
+        let called = Ident { at: 0, name: table.name.clone() };
+        let wanted = vec![Wanted::Value { column, value: stored.expr() }];
+        let over = Over { part: Part::Generated, ..checking_over((table, &called), Rows::Given, wanted) };
+        let plan = self.plan_over_alone(&over).await?;
+        let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
+        if may_change(&plan, &text)? || may_change(&typed, &text)? {
+            return Err(EngineError::new("42P17", "generation expression is not immutable"));
+        }
+        Ok(text)
+    }
+
     /// Gives the rows that are there the values of columns that are new. The table is this transaction's alone.
     pub(crate) async fn fill_computed(&self, table: &Arc<Table>) -> Result<()> {
         if self.cell.lock().await.open().isolation() != Isolation::ReadCommitted {
-            let what = "an index on an expression, or a partial one, under REPEATABLE READ or SERIALIZABLE";
+            let what = "a generated column that is added, and an index on an expression or a partial one, under \
+                        REPEATABLE READ or SERIALIZABLE";
             return Err(crate::error::unsupported(what));
         }
         self.begin_statement().await;
-        let Some(plan) = self.computing(table).await? else { return Ok(()) };
+        if table.generated().chain(table.computed()).next().is_none() {
+            return Ok(());
+        }
+        let by = self.computing(table).await?;
         let mut scanner = self.cell.lock().await.open().scan(table, Scan::Full);
         loop {
             let batch = self.cancel.run(scanner.next_batch(BATCH)).await?;
@@ -155,7 +264,7 @@ impl Run<'_> {
                 return Ok(());
             }
             let mut rows: Vec<Vec<Datum>> = batch.iter().map(|(_, row, _)| row.view(table).to_datums()).collect();
-            self.compute_rows(table, &plan, &mut rows.iter_mut().collect::<Vec<_>>()).await?;
+            self.compute_again(table, &by, &mut rows.iter_mut().collect::<Vec<_>>()).await?;
             for ((rid, _, version), row) in batch.into_iter().zip(rows) {
                 let update = async { self.cell.lock().await.open().update(table, rid, version, &row).await };
                 match self.cancel.run(update).await? {

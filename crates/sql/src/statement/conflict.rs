@@ -22,7 +22,7 @@ use terrace_engine::{
     Datum, EngineError, Index, InsertOutcome, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, UpdateOutcome,
 };
 use terrace_grammar::statement::{
-    Conflict, ConflictAction, ConflictTarget, Expr, ExprKind, Ident, IndexElement, Written,
+    Conflict, ConflictAction, ConflictTarget, Expr, ExprKind, Ident, IndexElement, With, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -108,6 +108,7 @@ fn infers(index: &Index, elements: &[Element<'_>], filter: Option<&Written>, tab
 /// DO UPDATE of the existing row, beside the row `excluded` that could not be inserted.
 pub(crate) fn conflict_over<'q>(
     (table, called): (&'q Arc<Table>, &'q Ident),
+    with: Option<&'q With>,
     filter: Option<&'q Expr>,
     assigned: &[Assigned<'q>],
 ) -> Over<'q> {
@@ -116,7 +117,7 @@ pub(crate) fn conflict_over<'q>(
         called,
         rows: Rows::Conflict,
         part: Part::Update,
-        with: None,
+        with,
         from: &[],
         beside: &[],
         filter,
@@ -140,6 +141,7 @@ impl Run<'_> {
         &self,
         conflict: &Conflict,
         (table, called): (&Arc<Table>, &Ident),
+        with: Option<&With>,
         rows: Vec<Vec<Datum>>,
     ) -> Result<Vec<Vec<Datum>>> {
         let arbiters = arbiters(conflict, table)?;
@@ -149,7 +151,7 @@ impl Run<'_> {
             ConflictAction::Nothing => None,
             ConflictAction::Update { set, filter } => {
                 let assigned = assigned(set, table)?;
-                let plan = self.plan_over(&conflict_over((table, called), filter.as_ref(), &assigned)).await?;
+                let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
                 let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
                 let source = Source { table, plan, assigned: Some(assigned) };

@@ -155,7 +155,7 @@ impl Run<'_> {
         match &copy.source {
             CopySource::Table { name, columns } if copy.from => {
                 let table = self.write_table(&relation(name)?, Rights::INSERT).await?;
-                let columns = named_columns(columns, &table)?;
+                let columns = copied_columns(columns, &table)?;
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
@@ -173,7 +173,7 @@ impl Run<'_> {
                         .with_hint("Try the COPY (SELECT ...) TO variant."),
                     None => crate::error::missing_relation(&catalog, &name),
                 })?;
-                let positions = named_columns(columns, table)?;
+                let positions = copied_columns(columns, table)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
                 let text = table_query(table, &positions);
                 let parsed = crate::parse::statement(&text)?.expect("a query is a statement");
@@ -241,6 +241,22 @@ impl Run<'_> {
         let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
         let rows = self.value_rows(table, &others, &[vec![null(); others.len()]]).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
+    }
+}
+
+/// The columns that are copied: those that are named, or all but generated ones. 42P10
+fn copied_columns(names: &[tree::Ident], table: &Table) -> Result<Vec<usize>> {
+    let mut columns = named_columns(names, table)?;
+    let generated = |at: &usize| table.columns[*at].generated.is_some();
+    match columns.iter().find(|at| !names.is_empty() && generated(at)) {
+        Some(at) => {
+            let message = format!("column \"{}\" is a generated column", table.columns[*at].name);
+            Err(EngineError::new("42P10", message).with_detail("Generated columns cannot be used in COPY."))
+        }
+        None => {
+            columns.retain(|at| !generated(at));
+            Ok(columns)
+        }
     }
 }
 
@@ -442,6 +458,7 @@ impl CopyIn {
             types: &[],
             tree: None,
             captured: None,
+            earlier: None,
         };
         let table = &self.target.table;
         still_open(&mut *self.shared.cell.lock().await)?;

@@ -2,6 +2,7 @@
 //!
 //! A clause that nothing would carry out is refused, never ignored.
 use crate::error::unsupported;
+use crate::parse::identity::Identity;
 use crate::parse::types::of_column;
 use crate::statement::target::Target;
 use std::sync::Arc;
@@ -127,6 +128,7 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalo
         data_type,
         not_null: false,
         default_sql: None,
+        generated: None,
         missing: Datum::Null,
         dropped: false,
         domain,
@@ -158,16 +160,28 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalo
             ColumnConstraintKind::Unique(index) => key(index, false)?,
             // `checks` and `foreign_keys` handle them.
             ColumnConstraintKind::Check { .. } | ColumnConstraintKind::References(_) => {}
-            ColumnConstraintKind::Generated(_) | ColumnConstraintKind::Identity { .. } => {
-                return Err(unsupported("GENERATED"));
+            ColumnConstraintKind::Generated(expr) => {
+                if definition.generated.replace(expr.text.clone()).is_some() {
+                    return Err(clauses_of(&definition, "multiple generation clauses"));
+                }
             }
+            ColumnConstraintKind::Identity { .. } => return Err(unsupported("GENERATED AS IDENTITY")),
         }
+    }
+    if definition.generated.is_some() && definition.default_sql.is_some() {
+        let kind = if Identity::of(&definition).is_some() { "identity" } else { "default" };
+        return Err(clauses_of(&definition, &format!("both {kind} and generation expression")));
     }
     if null && definition.not_null {
         let message = format!("conflicting NULL/NOT NULL declarations for column \"{}\"", definition.name);
         return Err(EngineError::new("42601", message));
     }
     Ok(definition)
+}
+
+/// 42601
+fn clauses_of(column: &ColumnDef, what: &str) -> EngineError {
+    EngineError::new("42601", format!("{what} specified for column \"{}\"", column.name))
 }
 
 /// Whether a constraint is PRIMARY KEY or UNIQUE. (`checks` and `foreign_keys` handle the others.)

@@ -9,12 +9,14 @@ use crate::plan::bind::Tree;
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planner, parameters};
+use crate::plan::returned::Returned;
 use crate::statement::changes::{
-    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, refuse_form, update_over,
+    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over, with_inside,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
 use crate::statement::run::LazyState;
+use crate::statement::within::changing_with;
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
@@ -46,6 +48,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) catalog: &'s Arc<Catalog>,
     pub(crate) info: &'s SessionInfo,
     pub(crate) tree: Option<&'s Tree>,
+    /// The changes within the statement's WITH.
+    pub(crate) parts: &'s [Returned],
 }
 
 impl Sources<'_> {
@@ -57,6 +61,7 @@ impl Sources<'_> {
             unusable_indexes: BTreeSet::new(),
             text: self.tree.map(Tree::text),
             numbers: None,
+            parts: self.parts,
         }
     }
 
@@ -89,7 +94,7 @@ impl Sources<'_> {
     }
 
     fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
-        refuse_form(insert)?;
+        let insert = &*with_inside(insert)?;
         let table = self.table(&relation(&insert.target)?)?;
         let called = called(&insert.target, insert.alias.as_ref());
         let columns = named_columns(&insert.columns, &table)?;
@@ -98,7 +103,7 @@ impl Sources<'_> {
             arbiters(conflict, &table)?;
             if let ConflictAction::Update { set, filter } = &conflict.action {
                 let assigned = assigned(set, &table)?;
-                let over = conflict_over((&table, &called), filter.as_ref(), &assigned);
+                let over = conflict_over((&table, &called), insert.with.as_ref(), filter.as_ref(), &assigned);
                 note_types(&planner.plan_over(&over, &types)?.plan, &mut types)?;
             }
         }
@@ -126,6 +131,17 @@ impl Sources<'_> {
 
     /// Parameters and result columns of a query or a change, and of those in other statements.
     pub(crate) fn describe(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Described> {
+        match changing_with(statement).filter(|_| self.parts.is_empty()) {
+            None => self.describe_whole(statement, types),
+            Some(with) => {
+                let mut types = types.to_vec();
+                let parts = self.describe_parts(with, &mut types)?;
+                Sources { parts: &parts, ..*self }.describe_whole(statement, &types)
+            }
+        }
+    }
+
+    fn describe_whole(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Described> {
         match statement {
             Statement::Query(query) => self.describe_query(query, types),
             Statement::Declare(declare) => self.describe_query(&declare.query, types),

@@ -17,12 +17,15 @@ use crate::statement::roles::role_name;
 use crate::statement::run::Run;
 use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
+use crate::statement::within::first_change;
 use crate::statement::{ddl, explain, like, sequence};
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Rights, Securable};
-use terrace_engine::{Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table};
+use terrace_engine::{
+    Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table, TableSpec,
+};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
 };
@@ -35,6 +38,9 @@ fn commanded(tag: &str, notices: Vec<EngineError>) -> Done {
 impl Run<'_> {
     /// Carries a task out. `tag`: what the statement is called.
     pub(crate) async fn statement(&self, (tag, task): (&'static str, Task<'_>)) -> Result<Done> {
+        if let Some(done) = Box::pin(self.with_changes(task)).await? {
+            return Ok(done);
+        }
         let notices = match task {
             Task::Query(query) => return Box::pin(self.query(query)).await,
             Task::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
@@ -113,6 +119,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.keep_generated(&mut spec).await?;
         let run = async {
             let mut slot = self.cell.lock().await;
             let table = slot.open().create_table_in(spec, target.placing).await?;
@@ -128,6 +135,15 @@ impl Run<'_> {
             self.create_index(index).await?;
         }
         Ok(notices)
+    }
+
+    /// The expressions of generated columns, as they are kept.
+    async fn keep_generated(&self, spec: &mut TableSpec) -> Result<()> {
+        let table = Arc::new(Table::new(ObjectId(0), spec.name.clone(), spec.columns.clone(), vec![]));
+        for (at, column) in spec.columns.iter_mut().enumerate().filter(|(_, column)| column.generated.is_some()) {
+            column.generated = Some(self.new_generated(&table, at).await?);
+        }
+        Ok(())
     }
 
     /// A default must plan without columns, and be of a type that the column takes. `temporary`: its table is.
@@ -345,6 +361,10 @@ pub(crate) fn refuse_write(statement: &Statement) -> Result<()> {
         }
         (Writes::AsQuery, Statement::Query(query)) if !query.locking.is_empty() => "SELECT FOR UPDATE",
         (Writes::AsQuery, Statement::Declare(declare)) if !declare.query.locking.is_empty() => "SELECT FOR UPDATE",
+        (Writes::AsQuery, Statement::Query(query)) => match first_change(query.with.as_ref()) {
+            Some(change) => Kind::of(change).tag,
+            None => return Ok(()),
+        },
         (Writes::AsExplained | Writes::AsQuery, _) => return Ok(()),
     };
     Err(EngineError::new("25006", format!("cannot execute {what} in a read-only transaction")))

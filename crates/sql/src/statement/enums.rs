@@ -241,11 +241,13 @@ fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
     for table in catalog.tables() {
         let shown = shown_relation(table.space, &table.name, catalog);
         for (at, column) in table.columns.iter().enumerate() {
-            let Some(sql) = column.default_sql.as_deref() else { continue };
+            let text = column.default_sql.as_deref().or(column.generated.as_deref());
+            let Some(sql) = text else { continue };
             let within = column_of(table, at, catalog);
-            let of = match column.dropped {
-                true => format!("an index of table {shown}"),
-                false => format!("default value for {within}"),
+            let of = match (column.dropped, &column.generated) {
+                (true, _) => format!("an index of table {shown}"),
+                (false, Some(_)) => format!("generated {within}"),
+                (false, None) => format!("default value for {within}"),
             };
             all.push(Text { sql, of, within, table: Some(table) });
         }

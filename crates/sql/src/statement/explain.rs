@@ -12,7 +12,7 @@ mod tree;
 
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
-use crate::statement::changes::{assigned, called, delete_over, plain_values, refuse_form, update_over};
+use crate::statement::changes::{assigned, called, delete_over, plain_values, update_over, with_inside};
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
@@ -179,7 +179,7 @@ impl Run<'_> {
                 (Some(("Delete", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Insert(insert) => {
-                refuse_form(insert)?;
+                let insert = &*with_inside(insert)?;
                 let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
                 let plan = match &insert.source {
                     Some(source) if plain_values(source).is_none() => Some(self.plan_unrun(source).await?),

@@ -104,6 +104,10 @@ impl<'n> NewKey<'n> {
             check_types((table, *from), (referenced, *to), &name)?;
         }
         let (on_delete, set) = action(&self.reference.on_delete);
+        let on_update = action(&self.reference.on_update).0;
+        if columns.iter().any(|at| table.columns[*at].generated.is_some()) {
+            refuse_of_generated(on_update, on_delete)?;
+        }
         let set = set.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
         if let Some(at) = set.iter().find(|at| !columns.contains(at)) {
             let column = &table.columns[*at].name;
@@ -119,7 +123,7 @@ impl<'n> NewKey<'n> {
             key,
             index,
             on_delete,
-            on_update: action(&self.reference.on_update).0,
+            on_update,
             set,
             full: self.reference.full,
             deferrable: self.deferral.deferrable,
@@ -204,6 +208,18 @@ fn check_types((table, from): (&Table, usize), (referenced, to): (&Table, usize)
         a.base_name(),
         b.base_name()
     )))
+}
+
+/// 42601: a generated column gets its value of its row.
+fn refuse_of_generated(on_update: Action, on_delete: Action) -> Result<()> {
+    let set = |action: Action| matches!(action, Action::SetNull | Action::SetDefault);
+    let clause = match (set(on_update) || on_update == Action::Cascade, set(on_delete)) {
+        (true, _) => "ON UPDATE",
+        (false, true) => "ON DELETE",
+        (false, false) => return Ok(()),
+    };
+    let message = format!("invalid {clause} action for foreign key constraint containing generated column");
+    Err(EngineError::new("42601", message))
 }
 
 fn action(action: &ReferenceAction) -> (Action, &[Ident]) {
@@ -318,6 +334,9 @@ impl Run<'_> {
 
     /// Ends a statement that has changed rows (invariant 1). 23503 where a foreign key does not hold.
     pub(crate) async fn follow_foreign_keys(&self) -> Result<()> {
+        if self.earlier.is_some() {
+            return Ok(());
+        }
         loop {
             let next = async {
                 let mut slot = self.cell.lock().await;

@@ -283,8 +283,17 @@ impl Run<'_> {
         self.alone(&table.full_name()).await
     }
 
-    /// The computed columns of a table whose column has got another name.
+    /// The computed and generated columns of a table whose column has got another name.
     pub(crate) async fn rename_computed(&self, mut table: Arc<Table>, from: &str, to: &str) -> Result<Arc<Table>> {
+        let texts: Vec<(usize, String)> = table.generated().map(|(at, text)| (at, text.to_owned())).collect();
+        for (at, sql) in texts {
+            let check = terrace_engine::Check { name: String::new(), sql };
+            let renamed = stored::renamed(std::slice::from_ref(&check), from, to)?.remove(0).sql;
+            if renamed != check.sql {
+                let column = ColumnDef { generated: Some(renamed), ..table.columns[at].clone() };
+                table = self.change_column(&table, at, column).await?;
+            }
+        }
         let texts: Vec<(usize, String)> = table.computed().map(|(at, text)| (at, text.to_owned())).collect();
         for (at, text) in texts {
             let check = terrace_engine::Check { name: String::new(), sql: text.clone() };

@@ -11,7 +11,7 @@ use crate::parse::sequence_calls::{Call, call_of};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
 use crate::statement::changes::{
-    alone_over, called, check_count, check_identities, named_columns, plain_values, refuse_form, without_identities,
+    alone_over, called, check_count, check_identities, named_columns, plain_values, with_inside, without_identities,
 };
 use crate::statement::reads::rights_beside;
 use crate::statement::returning::Changed;
@@ -40,8 +40,11 @@ type Computed<'c> = (usize, Option<&'c Expr>);
 
 impl Run<'_> {
     pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
-        refuse_form(insert)?;
+        let insert = &*with_inside(insert)?;
         let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
+        if insert.conflict.is_some() {
+            self.refuse_changed([&table])?;
+        }
         let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
         self.permit(&table, rights_beside(insert)).await?;
@@ -83,7 +86,7 @@ impl Run<'_> {
         }
         self.finish_rows(table, rows.iter_mut().collect()).await?;
         if let Some(conflict) = &insert.conflict {
-            let rows = Box::pin(self.insert_or(conflict, (table, called), rows)).await?;
+            let rows = Box::pin(self.insert_or(conflict, (table, called), insert.with.as_ref(), rows)).await?;
             return self.changed(table, called, &insert.returning, rows.len(), rows).await;
         }
         for row in &rows {

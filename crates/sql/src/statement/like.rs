@@ -59,7 +59,8 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
     };
     if let Some(view) = catalog.view(&name) {
         refuse_comments(&|of, position| of == view.oid && position > 0)?;
-        let columns = view.columns.iter().map(|column| definition(column, false, catalog)).collect::<Vec<String>>();
+        let columns =
+            view.columns.iter().map(|column| definition(column, (false, false), catalog)).collect::<Vec<String>>();
         return Ok((create(target, &columns), vec![]));
     }
     let table = catalog.table(&name).ok_or_else(|| no_table(catalog, &name))?;
@@ -77,8 +78,8 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
         let error = unsupported(format!("LIKE that copies the sequence of column \"{}\"", column.name));
         return Err(error.with_hint("Leave its default out, and add one."));
     }
-    let defaults = takes(LikeOption::Defaults);
-    let mut parts = live_columns(table).map(|(_, c)| definition(c, defaults, catalog)).collect::<Vec<String>>();
+    let with = (takes(LikeOption::Defaults), takes(LikeOption::Generated));
+    let mut parts = live_columns(table).map(|(_, c)| definition(c, with, catalog)).collect::<Vec<String>>();
     if takes(LikeOption::Constraints) {
         let said = catalog.without_path();
         parts.extend(
@@ -109,7 +110,7 @@ fn create(target: &str, parts: &[String]) -> String {
 }
 
 /// Names of what is in schemas have them.
-fn definition(column: &ColumnDef, with_default: bool, catalog: &Arc<Catalog>) -> String {
+fn definition(column: &ColumnDef, (with_default, with_generated): (bool, bool), catalog: &Arc<Catalog>) -> String {
     let said = catalog.without_path();
     let not_null = if column.not_null { " NOT NULL" } else { "" };
     let default = column
@@ -117,6 +118,9 @@ fn definition(column: &ColumnDef, with_default: bool, catalog: &Arc<Catalog>) ->
         .as_ref()
         .filter(|_| with_default && Identity::of(column).is_none())
         .map(|sql| format!(" DEFAULT {}", shown(sql, &said)));
+    let generated = column.generated.as_ref().filter(|_| with_generated);
+    let generated = generated.map(|sql| format!(" GENERATED ALWAYS AS ({}) STORED", shown(sql, &said)));
+    let default = default.or(generated);
     let data_type = match &column.domain {
         Some(domain) => shown_type(domain.oid, (domain.space, &domain.name), &said),
         None if let Some(shown) = enum_name(column.data_type, &said) => shown,

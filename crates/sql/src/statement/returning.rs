@@ -26,6 +26,11 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
+    /// What RETURNING answers; `None`: there is none.
+    pub(crate) fn into_rows(self) -> Option<SendableRecordBatchStream> {
+        self.returned
+    }
+
     pub(crate) fn done(self, verb: &str) -> Done {
         match self.returned {
             Some(rows) => Done::Rows(rows),

@@ -11,6 +11,7 @@ use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::Over;
 use crate::plan::bind::{Place, Tree};
 use crate::plan::planner::{Asked, Planner, task, typed};
+use crate::statement::within::Earlier;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::{is_sequence, to_scalar};
 use datafusion::arrow::array::RecordBatch;
@@ -98,6 +99,8 @@ pub(crate) struct Run<'a> {
     pub(crate) tree: Option<&'a Tree>,
     /// Plans that have run, kept for EXPLAIN ANALYZE.
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
+    /// The changes within WITH that came before.
+    pub(crate) earlier: Option<&'a Earlier>,
 }
 
 impl Run<'_> {
@@ -106,7 +109,10 @@ impl Run<'_> {
         let mut slot = self.cell.lock().await;
         slot.queried = true;
         let txn = slot.open();
-        txn.begin_statement();
+        // Parts of a statement have one snapshot.
+        if self.earlier.is_none() {
+            txn.begin_statement();
+        }
         txn.catalog()
     }
 
@@ -191,6 +197,7 @@ impl Run<'_> {
             let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
             let planned = self.style().scope(|| planner.plan_asked(asked, &types))?;
+            self.refuse_changed(&planned.tables)?;
             let mut locked = Ok(());
             for table in &planned.tables {
                 locked = self.lock(table, false).await;
@@ -216,6 +223,11 @@ impl Run<'_> {
             }
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
+    }
+
+    /// 0A000 where an earlier part of the statement has changed one of these tables.
+    pub(crate) fn refuse_changed<'t>(&self, tables: impl IntoIterator<Item = &'t Arc<Table>>) -> Result<()> {
+        self.earlier.map_or(Ok(()), |earlier| earlier.refuse(tables))
     }
 
     /// In which the statement's constants are read.
@@ -256,6 +268,7 @@ impl Run<'_> {
             info: self.info,
             text: self.tree.map(Tree::text),
             numbers: None,
+            parts: self.earlier.map_or(&[], |earlier| earlier.parts.as_slice()),
         }
     }
 

@@ -56,6 +56,7 @@ fn refuse_locks_beside(with: Option<&With>, condition: Option<&Expr>) -> Result<
 impl Run<'_> {
     pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
         let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
+        self.refuse_changed([&table])?;
         let called = called(&update.target, update.alias.as_ref());
         if reads::update_reads(update, (&table, &called)) {
             self.permit(&table, Rights::SELECT).await?;
@@ -73,6 +74,7 @@ impl Run<'_> {
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
         let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
+        self.refuse_changed([&table])?;
         let called = called(&delete.target, delete.alias.as_ref());
         if reads::delete_reads(delete, (&table, &called)) {
             self.permit(&table, Rights::SELECT).await?;
@@ -105,13 +107,16 @@ impl Run<'_> {
             }
         }
         let (mut count, mut rows) = (0, vec![]);
-        let computing = self.computing(source.table).await?;
+        let computing = match source.assigned {
+            Some(_) => Some(self.computing(source.table).await?),
+            None => None,
+        };
         for batch in collected.iter() {
             let mut changes = source.changes(batch)?;
             // Of several changes of one row the first counts.
             changes.retain(|change| first.remove(&change.rid.encode()));
-            if let (Some(_), Some(plan)) = (&source.assigned, &computing) {
-                self.compute_rows(source.table, plan, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
+            if let Some(by) = &computing {
+                self.compute_again(source.table, by, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
                     .await?;
             }
             for change in changes {

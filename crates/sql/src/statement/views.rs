@@ -226,9 +226,9 @@ pub(crate) fn shown_view(view: &View, catalog: &Catalog) -> String {
 
 /// The same planner, for a text that is kept: errors do not point into that, and names mean what they mean there.
 fn planner_of_kept<T>(planner: &Planner<'_>, plan: impl FnOnce(&Planner<'_>) -> T) -> T {
-    let Planner { state, catalog, info, ref unusable_indexes, text: _, numbers } = *planner;
+    let Planner { state, catalog, info, ref unusable_indexes, text: _, numbers, parts } = *planner;
     let catalog = &catalog.of_definitions();
-    plan(&Planner { state, catalog, info, unusable_indexes: unusable_indexes.clone(), text: None, numbers })
+    plan(&Planner { state, catalog, info, unusable_indexes: unusable_indexes.clone(), text: None, numbers, parts })
 }
 
 /// Where a `*` or `t.*` that begins there ends.

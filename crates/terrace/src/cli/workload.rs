@@ -49,16 +49,7 @@ pub(crate) struct Measured {
 }
 
 fn column(name: &str, data_type: DataType, not_null: bool) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        data_type,
-        not_null,
-        default_sql: None,
-        missing: Datum::Null,
-        dropped: false,
-        domain: None,
-        digits: None,
-    }
+    ColumnDef { not_null, ..ColumnDef::new(name, data_type) }
 }
 
 /// `accounts (id int PRIMARY KEY, owner varchar(40) NOT NULL, balance bigint NOT NULL)`.

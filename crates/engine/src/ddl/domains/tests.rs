@@ -7,7 +7,8 @@ use crate::txn::Isolation::ReadCommitted;
 use crate::types::{DataType, Datum};
 use std::sync::Arc;
 
-/// A domain, the column of it, and digits of a column are there after a restart, and after a rollback as before.
+/// A domain, the column of it, digits of a column, and a generated column are there after a restart, and after a
+/// rollback as before.
 #[test]
 fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
     simulate(12, |env| async move {
@@ -31,9 +32,10 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         let of = txn.catalog().domain("small").unwrap().clone();
         let column = ColumnDef { domain: Some(of), ..ColumnDef::new("a", DataType::Varchar(5)) };
         let time = ColumnDef { digits: Some(2), ..ColumnDef::new("t", DataType::Timestamp) };
-        let spec = TableSpec { name: "t".into(), columns: vec![column, time], indexes: vec![] };
+        let generated = ColumnDef { generated: Some("a || 'z'".into()), ..ColumnDef::new("g", DataType::Text) };
+        let spec = TableSpec { name: "t".into(), columns: vec![column, time, generated], indexes: vec![] };
         let t = txn.create_table(spec).await.unwrap();
-        txn.insert(&t, &[Datum::text("y"), Datum::Timestamp(7)]).await.unwrap();
+        txn.insert(&t, &[Datum::text("y"), Datum::Timestamp(7), Datum::text("yz")]).await.unwrap();
         txn.commit().await.unwrap();
 
         let mut txn = db.begin(ReadCommitted);
@@ -54,6 +56,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         assert_eq!(kept, Arc::new(Domain { default_sql: None, ..domain }));
         let t = catalog.table("t").unwrap().clone();
         assert_eq!((t.columns[0].domain.as_ref(), t.columns[1].digits), (Some(&kept), Some(2)));
+        assert_eq!(t.generated().collect::<Vec<_>>(), [(2, "a || 'z'")]);
         assert!(!t.is_plain());
         let mut txn = db.begin(ReadCommitted);
         assert_eq!(txn.drop_domain(&kept).await.unwrap_err().state.0, "2BP01");

@@ -403,8 +403,9 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
         attndims: i32::from(column.data_type.item().is_some()), attcacheoff: -1,
         atttypmod: typmod_of(column), attbyval: ty.by_value, attalign: align,
         attstorage: if variable { "x" } else { "p" }, attcompression: "", attnotnull: of_table && column.not_null,
-        atthasdef: of_table && shown_default(column).is_some(),
-        attidentity: identity.map_or("", Identity::letter), attgenerated: "",
+        atthasdef: of_table && (column.generated.is_some() || shown_default(column).is_some()),
+        attidentity: identity.map_or("", Identity::letter),
+        attgenerated: if of_table && column.generated.is_some() { "s" } else { "" },
         attisdropped: column.dropped, attislocal: true, attcollation: ty.collation,
     }
 }
@@ -467,7 +468,8 @@ pub(super) fn default_oid(table: u32, number: i16) -> u32 {
 }
 
 fn attrdef(table: &Table) -> Vec<Row> {
-    let with_default = attributes(table).filter_map(|(n, c)| Some((n, shown_default(c)?)));
+    let shown = |column: &ColumnDef| shown_generated(table, column).or_else(|| shown_default(column));
+    let with_default = attributes(table).filter_map(|(n, c)| Some((n, shown(c)?)));
     with_default
         .map(|(n, sql)| {
             row! {oid: default_oid(table.oid.0, n), adrelid: table.oid.0, adnum: n, adbin: sql}
@@ -574,6 +576,12 @@ fn type_row(t: &PgType, schema: u32, owner: u32) -> Row {
     }
 }
 
+/// The expression of a generated column, as PostgreSQL shows it, or else as it was written.
+fn shown_generated(table: &Table, column: &ColumnDef) -> Option<String> {
+    let sql = column.generated.as_ref()?;
+    Some(shown::value(sql, &table.columns, false).map_or_else(|| sql.clone(), |(shown, _)| shown))
+}
+
 /// A column's default, as PostgreSQL shows it, or else as it was written.
 fn shown_default(column: &ColumnDef) -> Option<String> {
     if Identity::of(column).is_some() {
@@ -625,6 +633,7 @@ pub(super) fn standard_columns(catalog: &Arc<Catalog>, table: &Table) -> Vec<Row
         };
         let null = || V::Null;
         let default = shown_default(column).map_or(V::Null, |text| shown_text(&text, catalog).into());
+        let generated = shown_generated(table, column).map_or(V::Null, |text| shown_text(&text, catalog).into());
         let identity = Identity::of(column);
         row! {
             table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
@@ -649,7 +658,8 @@ pub(super) fn standard_columns(catalog: &Arc<Catalog>, table: &Table) -> Vec<Row
             is_identity: if identity.is_some() { "YES" } else { "NO" },
             identity_generation: identity.map_or(V::Null, |identity| identity.generation().into()),
             identity_cycle: "NO",
-            is_generated: "NEVER", is_updatable: "YES",
+            is_generated: if column.generated.is_some() { "ALWAYS" } else { "NEVER" },
+            generation_expression: generated, is_updatable: "YES",
         }
     };
     attributes(table).map(one).collect()

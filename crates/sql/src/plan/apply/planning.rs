@@ -135,6 +135,14 @@ impl Inner {
         if recurs {
             return internal_err!("a recursive query runs once"); // Upstream: `reset_plan_states` leaves it out.
         }
+        // Values of a query further out are put in, too, and may be known by now.
+        let constant = plan.exists(|node| match node {
+            LogicalPlan::Values(rows) => Ok(rows.values.iter().flatten().any(takes_values)),
+            _ => Ok(false),
+        })?;
+        if constant {
+            return internal_err!("VALUES are computed when they are planned");
+        }
         let plan = self.state.query_planner().create_physical_plan(&plan, &self.state).await?;
         Ok(Again { plan, values })
     }

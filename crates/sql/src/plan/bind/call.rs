@@ -9,13 +9,15 @@ use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::{Binder, Fault, Placed, Result, json, system, unsupported, wrong};
 use crate::functions::arrays::{calls, item_type};
+use crate::functions::convert::is_open;
 use crate::functions::date_time;
+use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
 use crate::values::{PG_TYPE, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
-use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFrame, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition, lit};
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
@@ -124,11 +126,15 @@ impl Binder<'_> {
             {
                 self.expr(&call.args[0].value, scope)
             }
-            "generate_series" if call.args.len() == 3 && call.over.is_none() => {
-                match self.time_series(args()?, scope)? {
+            "generate_series" if matches!(call.args.len(), 2 | 3) && call.over.is_none() => {
+                match self.series_of(args()?, scope).at(at)? {
                     Some(list) => self.rows_of_list(list, at, scope),
                     None => unsupported("this function that answers rows"),
                 }
+            }
+            _ if SETS.contains(&name) && call.over.is_some() => {
+                let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+                wrong(at, "42809", message)
             }
             _ if SETS.contains(&name) => unsupported("this function that answers rows"),
             _ => return Ok(None),
@@ -152,6 +158,9 @@ impl Binder<'_> {
         if let Some(over) = &call.over {
             let made = self.window_call(name, call, over, at, scope)?;
             return self.of_gathered(name, made, scope);
+        }
+        if let Some(made) = self.within_group(name, call, at, scope)? {
+            return Ok(made);
         }
         if self.planner.scalar(name).is_some() || calls::is_function(name) || matches!(name, "extract" | "position") {
             return self.function(name, call, at, scope);
@@ -216,7 +225,7 @@ impl Binder<'_> {
         {
             return Ok(lit(if own == "char" { "\"char\"" } else { own }));
         }
-        let open = crate::functions::convert::is_open(&bound);
+        let open = is_open(&bound);
         let (_, field) = bound.to_field(&scope.schema)?;
         let own = field
             .metadata()
@@ -236,7 +245,7 @@ impl Binder<'_> {
         let mut types = vec![];
         for arg in &call.args {
             let arg = self.expr(&arg.value, scope)?;
-            let open = crate::functions::convert::is_open(&arg);
+            let open = is_open(&arg);
             types.push(if open { "unknown".to_owned() } else { builtin::type_name(&arg.get_type(&scope.schema)?) });
         }
         let message = format!("function {name}({}) does not exist", types.join(", "));
@@ -300,7 +309,6 @@ impl Binder<'_> {
         at: At,
         scope: &Scope<'_>,
     ) -> Result<Expr> {
-        let clause = scope.clause.get();
         let bind = || -> Result<(Vec<Expr>, Vec<By>, Vec<By>)> {
             let args = self.arguments(name, call, scope)?;
             Ok((args, self.keys(&call.order, scope)?, self.keys(&call.within, scope)?))
@@ -316,16 +324,7 @@ impl Binder<'_> {
         if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
             return unsupported("an aggregate of columns of the outer query only");
         }
-        match clause {
-            Clause::Items | Clause::Having | Clause::Order | Clause::DistinctOn | Clause::Window => {}
-            Clause::Definition => {}
-            Clause::Aggregate => return wrong(at, "42803", "aggregate function calls cannot be nested"),
-            Clause::Locking => return wrong(at, "0A000", "FOR UPDATE is not allowed with aggregate functions"),
-            clause => {
-                let message = format!("aggregate functions are not allowed in {}", clause.name());
-                return wrong(at, "42803", message);
-            }
-        }
+        self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {
             return wrong(at, "42809", format!("window function {name} requires an OVER clause"));
         }
@@ -349,6 +348,20 @@ impl Binder<'_> {
         match typed {
             Err(Fault::Wrong { error, .. }) if error.state.0 == "42883" => self.unknown(name, call, at, scope),
             made => made.at(at),
+        }
+    }
+
+    /// Whether an aggregate may stand here (invariant 3).
+    pub(super) fn may_aggregate(&self, at: At, scope: &Scope<'_>) -> Result<()> {
+        match scope.clause.get() {
+            Clause::Items | Clause::Having | Clause::Order | Clause::DistinctOn => Ok(()),
+            Clause::Window | Clause::Definition => Ok(()),
+            Clause::Aggregate => wrong(at, "42803", "aggregate function calls cannot be nested"),
+            Clause::Locking => wrong(at, "0A000", "FOR UPDATE is not allowed with aggregate functions"),
+            clause => {
+                let message = format!("aggregate functions are not allowed in {}", clause.name());
+                wrong(at, "42803", message)
+            }
         }
     }
 
@@ -402,7 +415,7 @@ impl Binder<'_> {
         }
     }
 
-    fn keys(&self, keys: &[Sort], scope: &Scope<'_>) -> Result<Vec<By>> {
+    pub(super) fn keys(&self, keys: &[Sort], scope: &Scope<'_>) -> Result<Vec<By>> {
         keys.iter().map(|by| Ok(Order::of(by)?.sort(self.expr(&by.expr, scope)?))).collect()
     }
 
@@ -444,20 +457,27 @@ impl Binder<'_> {
             .as_ref()
             .map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new));
         let defined = self.over(over, scope)?;
-        let mut made = WindowFunction::new(function, args);
-        let params = &mut made.params;
-        params.filter = filter.transpose()?;
-        params.distinct = call.distinct;
-        let framed = defined.frame.unwrap_or_else(|| WindowFrame::new((!defined.order.is_empty()).then_some(false)));
-        // Upstream: bit_xor takes values back, and has 0 then where no value is left, which is NULL.
-        if name == "bit_xor" && !framed.start_bound.is_unbounded() {
-            return unsupported("this aggregate over a frame whose beginning moves");
+        let inner = match &function {
+            WindowFunctionDefinition::AggregateUDF(aggregate) => Some(Inner::Aggregate(aggregate.clone())),
+            WindowFunctionDefinition::WindowUDF(_) => match name {
+                "first_value" => Some(Inner::First),
+                "last_value" => Some(Inner::Last),
+                "nth_value" => Some(Inner::Nth),
+                "lag" => Some(Inner::Lag),
+                "lead" => Some(Inner::Lead),
+                _ => None,
+            },
+        };
+        if matches!(inner, Some(Inner::Nth | Inner::Lag | Inner::Lead))
+            && let Some(number) = args.get(1).filter(|number| !is_open(number))
+            && !matches!(number.get_type(&scope.schema)?, ArrowType::Int16 | ArrowType::Int32)
+        {
+            return self.unknown(name, call, at, scope);
         }
-        params.window_frame = framed;
-        (params.partition_by, params.order_by) = (defined.partition, defined.order);
-        let made = self.made(Expr::WindowFunction(Box::new(made)), &scope.schema).at(at)?;
-        let Expr::WindowFunction(made) = made else { return Ok(made) };
-        Ok(crate::plan::rules::settle_window(made, &scope.schema)?)
+        let mut made = WindowFunction::new(function, args);
+        made.params.filter = filter.transpose()?;
+        made.params.distinct = call.distinct;
+        self.over_frames(made, defined, inner, scope).at(at)
     }
 
     pub(super) fn grouping(&self, args: &[tree::Expr], at: At, scope: &Scope<'_>) -> Result<Expr> {

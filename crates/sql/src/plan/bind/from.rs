@@ -8,7 +8,7 @@
 use super::query::{Around, deeper};
 use super::scope::{Clause, Ctes, Kind, Scope};
 use super::sets::Standing;
-use super::{Binder, Placed, Result, bounds, fail, records, system, unsupported};
+use super::{Binder, Placed, Result, bounds, fail, records, system, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::arrays::calls::is_function;
 use crate::functions::chars;
@@ -188,6 +188,9 @@ impl Binder<'_> {
             self.reads(cte.copies)?;
             if cte.kind == Kind::Volatile && cte.reads.get() > 1 {
                 return unsupported("a volatile query of WITH that is read twice");
+            }
+            if cte.kind == Kind::Silent {
+                return wrong(at, "0A000", format!("WITH query \"{own}\" does not have a RETURNING clause"));
             }
             let shown = alias.map_or(*own, |alias| alias.name.name.as_str());
             return self.derived(LogicalPlan::clone(&cte.plan), cte.titles, shown, alias);

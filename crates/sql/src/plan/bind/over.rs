@@ -47,6 +47,8 @@ pub(crate) enum Part {
     Delete,
     Returning,
     Check,
+    /// GENERATED ALWAYS AS.
+    Generated,
     /// COPY FROM ... WHERE.
     Copied,
     Default,
@@ -102,6 +104,7 @@ impl Part {
             Part::Update | Part::Delete => Clause::Update,
             Part::Returning => Clause::Returning,
             Part::Check => Clause::Check,
+            Part::Generated => Clause::Generated,
             Part::Copied => Clause::Copied,
             Part::Default => Clause::Default,
             Part::Values => Clause::Values,
@@ -303,6 +306,7 @@ pub(super) fn no_column<T>(at: tree::At) -> Result<T> {
 pub(super) fn refuse_subquery(clause: Clause, at: tree::At) -> Result<()> {
     match clause {
         Clause::Check => wrong(at, "0A000", "cannot use subquery in check constraint"),
+        Clause::Generated => wrong(at, "0A000", "cannot use subquery in column generation expression"),
         Clause::Copied => wrong(at, "0A000", "cannot use subquery in COPY FROM WHERE condition"),
         Clause::Default => wrong(at, "0A000", "cannot use subquery in DEFAULT expression"),
         _ => Ok(()),

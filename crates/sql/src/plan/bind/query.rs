@@ -15,7 +15,7 @@ use crate::functions::convert::{convert, convert_scalar, is_open};
 use crate::plan::{choosers, resolve, rules};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::cte_worktable::CteWorkTable;
@@ -107,7 +107,8 @@ impl Binder<'_> {
                 return wrong(cte.name.at, "42712", message);
             }
             let Statement::Query(query) = cte.statement.as_ref() else {
-                return unsupported("a change within WITH");
+                self.changed(cte, ctes)?;
+                continue;
             };
             let (mut bound, copies) = self.copied(|| {
                 let recursive = match with.recursive {
@@ -129,10 +130,37 @@ impl Binder<'_> {
                 *title = column.name.clone();
             }
             let kind = if rules::is_volatile(&bound.plan)? { Kind::Volatile } else { Kind::Plain };
+            if kind == Kind::Volatile && !self.planner.parts.is_empty() {
+                return unsupported("a volatile query of WITH beside a change within WITH");
+            }
             let plan = Arc::new(bound.plan);
             ctes.next_is_bound();
             ctes.add(Cte { name: name.clone(), plan, titles: bound.titles, kind, copies, reads: Rc::default() });
         }
+        Ok(())
+    }
+
+    /// A change within WITH: what it has returned.
+    fn changed(&self, cte: &tree::Cte, ctes: &Ctes<'_>) -> Result<()> {
+        let name = cte.name.name.clone();
+        let Some(part) = self.planner.parts.iter().find(|part| part.at == cte.name.at) else {
+            return unsupported("a change within WITH of this statement");
+        };
+        let table: Arc<dyn TableProvider> =
+            Arc::new(MemTable::try_new(part.schema.clone(), vec![part.batches.clone()])?);
+        let called = TableReference::bare(self.relation_name(&name));
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(table), None)?.build()?;
+        let mut titles = part.titles.clone().unwrap_or_default();
+        if cte.columns.len() > titles.len() && part.titles.is_some() {
+            let (has, given) = (titles.len(), cte.columns.len());
+            let message = format!("WITH query \"{name}\" has {has} columns available but {given} columns specified");
+            return wrong(cte.name.at, "42P10", message);
+        }
+        for (title, column) in titles.iter_mut().zip(&cte.columns) {
+            *title = column.name.clone();
+        }
+        let kind = if part.titles.is_some() { Kind::Plain } else { Kind::Silent };
+        ctes.add(Cte { name, plan: Arc::new(plan), titles, kind, copies: 1, reads: Rc::default() });
         Ok(())
     }
 
@@ -296,28 +324,8 @@ impl Binder<'_> {
         Ok(Bound::new(plan, titles))
     }
 
-    /// LIMIT and OFFSET.
-    pub(super) fn limited(&self, plan: LogicalPlan, query: &Query, around: Around<'_>) -> Result<LogicalPlan> {
-        if query.with_ties {
-            return unsupported("WITH TIES");
-        }
-        if query.limit.is_none() && query.offset.is_none() {
-            return Ok(plan);
-        }
-        let limit = query.limit.as_ref().map(|count| self.count(count, Clause::Limit, around)).transpose()?;
-        let offset = query.offset.as_ref().map(|count| self.count(count, Clause::Offset, around)).transpose()?;
-        let (limit, offset) = (limit.flatten(), offset.flatten());
-        if limit.is_none() && offset.is_none() {
-            return Ok(plan);
-        }
-        Ok(LogicalPlanBuilder::from(plan).limit_by_expr(offset, limit)?.build()?)
-    }
-
     /// A number of rows, as a bigint; `None`: NULL, which is no bound.
-    fn count(&self, count: &tree::Expr, clause: Clause, around: Around<'_>) -> Result<Option<Expr>> {
-        let nothing = Source::nothing()?;
-        let scope = Scope::new(&nothing, None, around.ctes);
-        scope.clause.set(clause);
+    pub(super) fn count(&self, count: &tree::Expr, clause: Clause, around: Around<'_>) -> Result<Option<Expr>> {
         let whole = |value: i64| Ok(Some(Expr::Literal(ScalarValue::Int64(Some(value)), None)));
         let value = match &count.kind {
             ExprKind::Literal(Literal::Int(value)) => Some(*value),
@@ -345,20 +353,28 @@ impl Binder<'_> {
             // What is below zero is refused when it is counted.
             return whole(value);
         }
-        let bound = self.expr(count, &scope).map_err(|fault| match fault {
-            Fault::Wrong { error, at } if error.state.0 == "42703" || error.state.0 == "42P01" => {
-                let message = format!("argument of {} must not contain variables", clause.name());
-                Fault::Wrong { error: Box::new(EngineError::new("42P10", message)), at }
-            }
-            fault => fault,
-        })?;
-        let of = bound.get_type(&scope.schema)?;
+        let bound = self.without_variables(count, clause, around)?;
+        let of = bound.get_type(&DFSchema::empty())?;
         if !is_number(&of) && !is_open(&bound) {
             let name = builtin::type_name(&of);
             let message = format!("argument of {} must be type bigint, not type {name}", clause.name());
             return wrong(count.at, "42804", message);
         }
         Ok(Some(if of == arrow_type(DataType::Int8) { bound } else { convert(bound, DataType::Int8) }))
+    }
+
+    /// An expression that is over no rows. 42P10
+    pub(super) fn without_variables(&self, expr: &tree::Expr, clause: Clause, around: Around<'_>) -> Result<Expr> {
+        let nothing = Source::nothing()?;
+        let scope = Scope::new(&nothing, None, around.ctes);
+        scope.clause.set(clause);
+        self.expr(expr, &scope).map_err(|fault| match fault {
+            Fault::Wrong { error, at } if error.state.0 == "42703" || error.state.0 == "42P01" => {
+                let message = format!("argument of {} must not contain variables", clause.name());
+                Fault::Wrong { error: Box::new(EngineError::new("42P10", message)), at }
+            }
+            fault => fault,
+        })
     }
 }
 

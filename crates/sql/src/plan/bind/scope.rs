@@ -32,6 +32,10 @@ pub(super) enum Clause {
     Values,
     Limit,
     Offset,
+    /// The offset of a frame.
+    FrameRows,
+    FrameRange,
+    FrameGroups,
     Function,
     Filter,
     Definition,
@@ -43,6 +47,8 @@ pub(super) enum Clause {
     Update,
     Returning,
     Check,
+    /// GENERATED ALWAYS AS.
+    Generated,
     /// COPY FROM ... WHERE.
     Copied,
     Default,
@@ -53,7 +59,7 @@ pub(super) enum Clause {
 impl Clause {
     /// Whether it belongs to no query: it has no parameters.
     pub(super) fn is_of_no_query(self) -> bool {
-        matches!(self, Clause::Check | Clause::Copied | Clause::Default)
+        matches!(self, Clause::Check | Clause::Generated | Clause::Copied | Clause::Default)
     }
 
     /// As PostgreSQL calls it where something may not stand in it.
@@ -69,6 +75,9 @@ impl Clause {
             Clause::Values => "VALUES",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
+            Clause::FrameRows => "ROWS",
+            Clause::FrameRange => "RANGE",
+            Clause::FrameGroups => "GROUPS",
             Clause::Function => "functions in FROM",
             Clause::Filter => "FILTER",
             Clause::Definition => "window definitions",
@@ -77,6 +86,7 @@ impl Clause {
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::Check => "check constraints",
+            Clause::Generated => "column generation expressions",
             Clause::Copied => "COPY FROM WHERE conditions",
             Clause::Default => "DEFAULT expressions",
             Clause::Locking => "FOR UPDATE",
@@ -304,6 +314,8 @@ pub(super) enum Kind {
     Plain,
     /// It answers something else each time that it is read.
     Volatile,
+    /// A change without RETURNING.
+    Silent,
     /// The rows of the round before, of a recursive query.
     Working,
 }

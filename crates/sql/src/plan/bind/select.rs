@@ -94,7 +94,7 @@ impl Binder<'_> {
             plan = LogicalPlanBuilder::from(plan).having(having)?.build()?;
         }
         plan = self.windowed(plan, &mut parts)?;
-        plan = self.unnested(plan, &mut parts)?;
+        plan = self.unnested(plan, &mut parts, select.distinct != Distinct::No)?;
         match &select.distinct {
             Distinct::On(_) => self.distinct_on(plan, parts, query, around),
             distinct => self.projected(plan, parts, *distinct == Distinct::Rows, query, around),

@@ -349,10 +349,6 @@ fn cast_field(to: DataType) -> FieldRef {
     })
 }
 
-pub(super) fn is_interval(name: &TypeName) -> bool {
-    matches!(target(name), Ok(DataType::Interval)) && name.fields.is_none()
-}
-
 fn target(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return unsupported("this type");

@@ -1,13 +1,14 @@
 //! Functions that answer rows, in the list of SELECT. Those in FROM are in [`super::sets`].
 //!
 //! 1. Those of a list of SELECT go row by row beside each other. Where one has ended before another, it is NULL.
-//! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT.
+//! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT. What ORDER BY leaves open is
+//!    in the order of the items.
 //! 3. Of no items, and of NULL, there are no rows.
 use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
-use super::select::Parts;
+use super::select::{Order, Parts};
 use super::{Binder, Result, unsupported, wrong};
-use crate::functions::arrays::calls;
+use crate::functions::arrays::{calls, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
@@ -37,6 +38,19 @@ impl Binder<'_> {
     pub(super) fn split_list(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         self.array_call(&name.replace("_table", "_array"), call, args, at, scope)
+    }
+
+    /// `generate_series`, as a list; `None`: it is of something else.
+    pub(super) fn series_of(&self, args: Vec<Expr>, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let times = if args.len() == 3 { self.time_series(args.clone(), scope)? } else { None };
+        let numerics = match times {
+            None => self.numeric_series(args.clone(), scope)?,
+            times => times,
+        };
+        match numerics {
+            None => self.whole_series(args, scope),
+            known => Ok(known),
+        }
     }
 
     /// `generate_series` of timestamps, as a list; `None`: it is of something else. Dates are moments.
@@ -156,7 +170,7 @@ impl Binder<'_> {
     }
 
     /// Invariants 1 and 2.
-    pub(super) fn unnested(&self, plan: LogicalPlan, parts: &mut Parts) -> Result<LogicalPlan> {
+    pub(super) fn unnested(&self, plan: LogicalPlan, parts: &mut Parts, distinct: bool) -> Result<LogicalPlan> {
         let found = collected(parts, &|expr| matches!(expr, Expr::Unnest(_)))?;
         if found.is_empty() {
             return Ok(plan);
@@ -172,6 +186,15 @@ impl Binder<'_> {
             names.push(column);
         }
         assert_eq!(known.len(), names.len(), "invariant 1: a column for each");
+        if !parts.order.is_empty() && !distinct {
+            // PostgreSQL takes lists apart when the rows are in order: those of one stay in theirs.
+            let lists = columns[columns.len() - names.len()..].iter().map(|list| list.clone().unalias()).collect();
+            let ordinal = Column::new_unqualified(self.column_name(""));
+            columns.push(ordinals::numbers(lists, false).alias(&ordinal.name));
+            let order = Order { descending: false, nulls_first: false };
+            parts.order.push((Expr::Column(ordinal.clone()), order, 0));
+            names.push(ordinal);
+        }
         let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
         parts.change(&mut |expr| replaced(expr, &known))?;
         Ok(plan)

@@ -6,22 +6,17 @@
 use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
-use super::{Binder, Result, types, unsupported, wrong};
-use datafusion::common::ScalarValue;
+use super::{Binder, Result, frames::Framing, wrong};
 use datafusion::logical_expr::expr::Sort as By;
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameBound, WindowFrameUnits,
-};
-use terrace_grammar::statement::{
-    self as tree, At, Exclude, ExprKind, Frame, FrameBound, Ident, Literal, NamedWindow, Over, Units, Window,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use terrace_grammar::statement::{ExprKind, Ident, NamedWindow, Over, Window};
 
 /// A window that is bound.
 #[derive(Clone)]
 pub(super) struct Defined {
     pub(super) partition: Vec<Expr>,
     pub(super) order: Vec<By>,
-    pub(super) frame: Option<WindowFrame>,
+    pub(super) frame: Option<Framing>,
 }
 
 impl Binder<'_> {
@@ -74,17 +69,7 @@ impl Binder<'_> {
             }
         }
         if let Some(frame) = &window.frame {
-            let made = made(frame, window.at)?;
-            if made.units == WindowFrameUnits::Groups && defined.order.is_empty() {
-                return wrong(window.at, "42P20", "GROUPS mode requires an ORDER BY clause");
-            }
-            let offset = frame_has_offset(frame);
-            if made.units == WindowFrameUnits::Range && offset && defined.order.len() != 1 {
-                let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
-                return wrong(window.at, "42P20", message);
-            }
-            made.regularize_order_bys(&mut defined.order)?;
-            defined.frame = Some(made);
+            defined.frame = Some(self.framing(frame, window.at, &defined.order, scope)?);
         }
         Ok(defined)
     }
@@ -124,67 +109,5 @@ fn find(name: &Ident, scope: &Scope<'_>) -> Result<Defined> {
     match scope.windows.borrow().iter().find(|(known, _)| *known == name.name) {
         Some((_, defined)) => Ok(defined.clone()),
         None => wrong(name.at, "42704", format!("window \"{}\" does not exist", name.name)),
-    }
-}
-
-fn frame_has_offset(frame: &Frame) -> bool {
-    let offset = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
-    offset(&frame.start) || offset(&frame.end)
-}
-
-fn made(frame: &Frame, at: At) -> Result<WindowFrame> {
-    if frame.exclude != Exclude::NoOthers {
-        return unsupported("EXCLUDE in a frame");
-    }
-    let units = match frame.units {
-        Units::Rows => WindowFrameUnits::Rows,
-        Units::Range => WindowFrameUnits::Range,
-        Units::Groups => WindowFrameUnits::Groups,
-    };
-    let refused = |message: &str| wrong(at, "42P20", message);
-    match (&frame.start, &frame.end) {
-        (FrameBound::UnboundedFollowing, _) => return refused("frame start cannot be UNBOUNDED FOLLOWING"),
-        (_, FrameBound::UnboundedPreceding) => return refused("frame end cannot be UNBOUNDED PRECEDING"),
-        (FrameBound::CurrentRow, FrameBound::Preceding(_)) => {
-            return refused("frame starting from current row cannot have preceding rows");
-        }
-        (FrameBound::Following(_), FrameBound::Preceding(_)) => {
-            return refused("frame starting from following row cannot have preceding rows");
-        }
-        (FrameBound::Following(_), FrameBound::CurrentRow) => {
-            return refused("frame starting from following row cannot end with current row");
-        }
-        _ => {}
-    }
-    Ok(WindowFrame::new_bounds(units, bound(&frame.start, frame.units)?, bound(&frame.end, frame.units)?))
-}
-
-fn bound(bound: &FrameBound, units: Units) -> Result<WindowFrameBound> {
-    let open = ScalarValue::UInt64(None);
-    Ok(match bound {
-        FrameBound::UnboundedPreceding => WindowFrameBound::Preceding(open),
-        FrameBound::UnboundedFollowing => WindowFrameBound::Following(open),
-        FrameBound::CurrentRow => WindowFrameBound::CurrentRow,
-        FrameBound::Preceding(offset) => WindowFrameBound::Preceding(offset_of(offset, units)?),
-        FrameBound::Following(offset) => WindowFrameBound::Following(offset_of(offset, units)?),
-    })
-}
-
-/// A number of rows or groups; of RANGE the text of what is added, for its type is that of what is ordered by.
-fn offset_of(offset: &tree::Expr, units: Units) -> Result<ScalarValue> {
-    match (&offset.kind, units) {
-        (ExprKind::Literal(Literal::Int(rows)), Units::Rows | Units::Groups) => match u64::try_from(*rows) {
-            Ok(rows) => Ok(ScalarValue::UInt64(Some(rows))),
-            Err(_) => wrong(offset.at, "22013", "frame starting offset must not be negative"),
-        },
-        (ExprKind::Literal(Literal::Int(value)), Units::Range) if *value >= 0 => {
-            Ok(ScalarValue::Utf8(Some(value.to_string())))
-        }
-        (ExprKind::Literal(Literal::Number(value)), Units::Range) => Ok(ScalarValue::Utf8(Some(value.clone()))),
-        (ExprKind::Cast { arg, to, .. }, Units::Range) if types::is_interval(to) => match &arg.kind {
-            ExprKind::Literal(Literal::Text(text)) => Ok(ScalarValue::Utf8(Some(text.clone()))),
-            _ => unsupported("this offset of a frame"),
-        },
-        _ => unsupported("this offset of a frame"),
     }
 }

@@ -6,14 +6,13 @@
 //! `SELECT 1 UNION SELECT name` are answered. `coerce_window_frame` fails for the default frame (RANGE, without
 //! offsets) over uuid and bytea.
 use super::expressions::Rewrite;
-use crate::error::{tunnel, unsupported};
+use crate::error::tunnel;
 use crate::functions::arithmetic::is_number;
-use crate::functions::builtin::type_name;
 use crate::functions::convert::convert_scalar;
 use crate::values::{engine_type, enum_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, Projection, Union, WindowFrame, WindowFrameBound, WindowFrameUnits,
@@ -56,7 +55,7 @@ pub(crate) fn settle_window(mut call: Box<WindowFunction>, schema: &DFSchema) ->
             WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
             WindowFrameBound::Preceding(n) if n.is_null() => Ok(WindowFrameBound::Preceding(ScalarValue::UInt64(None))),
             WindowFrameBound::Following(n) if n.is_null() => Ok(WindowFrameBound::Following(ScalarValue::UInt64(None))),
-            _ => Err(tunnel(unsupported(format!("RANGE with an offset over {}", type_name(&of))))),
+            _ => internal_err!("RANGE with an offset over {of}"),
         };
         let frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start_bound)?, bound(end_bound)?);
         call.params.window_frame = frame;

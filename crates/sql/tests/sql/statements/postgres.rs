@@ -168,7 +168,6 @@ async fn p10_clauses_are_refused_not_passed_over() {
         ("SELECT * FROM generate_series(5, 7) WITH ORDINALITY", "0A000"),
         ("SELECT * FROM generate_series(5, 7) WITH ORDINALITY AS g(x, n)", "0A000"),
         ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "0A000"),
-        ("SELECT id FROM t ORDER BY id FETCH FIRST 1 ROWS WITH TIES", "0A000"),
         ("SELECT upper(DISTINCT v) FROM t", "42809"),
         ("SELECT upper(v) FILTER (WHERE id > 1) FROM t", "42809"),
         ("SELECT upper(v) OVER () FROM t", "42809"),

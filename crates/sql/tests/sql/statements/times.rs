@@ -144,7 +144,7 @@ async fn n78_windows_of_subqueries() {
 #[tokio::test]
 async fn n72_arguments_of_window_functions() {
     let mut c = client().await;
-    c.fails("SELECT lag(g, NULL) OVER (ORDER BY g) FROM generate_series(1, 2) g", "0A000").await;
+    c.rows("SELECT lag(g, NULL) OVER (ORDER BY g) FROM generate_series(1, 2) g", &["NULL", "NULL"]).await;
     c.fails("SELECT nth_value(g, 0) OVER (ORDER BY g) FROM generate_series(1, 2) g", "22016").await;
     c.fails("SELECT sum(DISTINCT g) OVER () FROM generate_series(1, 2) g", "0A000").await;
     c.rows("SELECT lag(g, 1, 7) OVER (ORDER BY g) FROM generate_series(1, 2) g ORDER BY 1", &["1", "7"]).await;
@@ -176,7 +176,7 @@ async fn n74_small_ones() {
     c.fails("SELECT -d FROM (VALUES (timestamp '2020-01-01')) v(d)", "42883").await;
     c.fails("SELECT CASE WHEN 1 THEN 2 END", "42804").await;
     c.rows("SELECT CASE WHEN NULL THEN 1 ELSE 2 END, CASE WHEN 'true' THEN 1 END", &["2|1"]).await;
-    c.fails("SET extra_float_digits = 0", "0A000").await;
+    c.fails("SET extra_float_digits = 4", "22023").await;
     c.ok("SET extra_float_digits = 3", "SET").await;
 }
 
