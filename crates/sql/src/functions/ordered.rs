@@ -5,10 +5,13 @@
 //! 1. The list has its items in the order of WITHIN GROUP; without items it may be NULL. Percentiles and `mode` get no
 //!    NULLs.
 //! 2. Items are compared by what `crate::plan::comparable` says.
+//!
+//! So is `string_agg` of bytea: of the values, and of what stands before each but the first.
 use crate::error::tunnel;
 use crate::functions::compared::compared_by;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, UInt32Array, make_comparator,
+    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Float64Array, Int64Array, ListArray, UInt32Array,
+    make_comparator,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::{SortOptions, take};
@@ -31,6 +34,8 @@ pub(crate) enum Asked {
     Cont,
     /// The item that is there most often; of several the first.
     Mode,
+    /// Values of bytea, joined by others.
+    Joined,
     Rank,
     DenseRank,
     PercentRank,
@@ -95,7 +100,7 @@ impl ScalarUDFImpl for Ordered {
         Ok(match self.asked {
             Asked::Rank | Asked::DenseRank => DataType::Int64,
             Asked::PercentRank | Asked::CumeDist => DataType::Float64,
-            Asked::Mode => item(&types[0])?.data_type().clone(),
+            Asked::Mode | Asked::Joined => item(&types[0])?.data_type().clone(),
             Asked::Disc | Asked::Cont => match &types[1] {
                 DataType::List(_) => types[0].clone(),
                 _ => item(&types[0])?.data_type().clone(),
@@ -114,6 +119,7 @@ impl ScalarUDFImpl for Ordered {
         let lists = columns[0].as_list::<i32>();
         let made = match self.asked {
             Asked::Mode => mode(lists)?,
+            Asked::Joined => joined(lists, columns[1].as_list::<i32>())?,
             Asked::Disc | Asked::Cont => self.percentiles(lists, &columns[1])?,
             _ => self.hypothetical(lists, &columns[1])?,
         };
@@ -145,6 +151,32 @@ fn mode(lists: &ListArray) -> Result<ArrayRef> {
     };
     let places: UInt32Array = (0..lists.len()).map(|row| most(items(lists, row))).collect();
     Ok(take(lists.values(), &places, None)?)
+}
+
+fn joined(values: &ListArray, before: &ListArray) -> Result<ArrayRef> {
+    let of = |lists: &ListArray| lists.values().as_binary::<i32>().clone();
+    let (bytes, between) = (of(values), of(before));
+    let mut builder = BinaryBuilder::new();
+    for row in 0..values.len() {
+        let (own, others) = (items(values, row), items(before, row));
+        if own.is_empty() {
+            builder.append_null();
+            continue;
+        }
+        let length = |of: &BinaryArray, at: usize| if of.is_null(at) { 0 } else { of.value_length(at) as u64 };
+        let all: u64 =
+            own.clone().map(|at| length(&bytes, at)).chain(others.clone().map(|at| length(&between, at))).sum();
+        crate::memory::check_length(all).map_err(tunnel)?;
+        let mut made = Vec::with_capacity(all as usize);
+        for (number, (at, other)) in own.zip(others).enumerate() {
+            if number > 0 && between.is_valid(other) {
+                made.extend_from_slice(between.value(other));
+            }
+            made.extend_from_slice(bytes.value(at));
+        }
+        builder.append_value(made);
+    }
+    Ok(Arc::new(builder.finish()))
 }
 
 impl Ordered {

@@ -216,7 +216,7 @@ fn about_objects() -> Vec<Entry> {
             })
         }),
         // A stored expression is kept as its SQL text.
-        ("pg_get_expr", Utf8, |c| c.texts(|c, i| Ok(c.text(0, i)?.map(|text| qualified::shown(&text, c.catalog))))),
+        ("pg_get_expr", Utf8, |c| c.texts(get_expr)),
         ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
@@ -458,6 +458,15 @@ fn check_definition(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         Some(qualified::shown(&shown, c.catalog))
     };
     Ok(c.catalog.tables().find_map(of).map(|sql| format!("CHECK ({sql})")))
+}
+
+/// `pg_get_expr(text, relation [, pretty])`: pretty, it has no parentheses around it.
+fn get_expr(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let pretty = c.arguments.len() > 2 && c.text(2, row)?.is_some_and(|pretty| pretty.starts_with('t'));
+    Ok(c.text(0, row)?.map(|text| {
+        let text = if pretty { terrace_grammar::without_parens(&text) } else { &text };
+        qualified::shown(text, c.catalog)
+    }))
 }
 
 /// `pg_get_viewdef(view [, pretty])`, of its OID or its name. What is no view has none.

@@ -353,7 +353,13 @@ impl Run<'_> {
                 let what = format!("constraint {name} on table {}", table.name);
                 self.free(table, &what, cascade, needs, format!("index {name}"), notices).await?;
                 let drop = async { self.cell.lock().await.open().drop_key(table, index.oid).await };
-                self.cancel.run(drop).await
+                let table = self.cancel.run(drop).await?;
+                let views = self.views_without_key(&table, &what).await?;
+                if !cascade {
+                    refuse_views(&what, &views)?;
+                }
+                self.drop_dependent_views(&views, notices).await?;
+                Ok(table)
             }
             None if if_exists => {
                 notices.push(notice("00000", format!("{}, skipping", undefined_constraint(name, table).message)));

@@ -1,13 +1,13 @@
 //! INSERT.
 //!
 //! A cell of VALUES that is a literal or a parameter becomes a value of its column's type at once, by PostgreSQL's
-//! rules. DataFusion evaluates the other cells and the defaults, all of a statement in one query. INSERT ... SELECT:
-//! [`select`].
+//! rules. DataFusion evaluates the other cells and the defaults, all of a statement in one query, but for those that
+//! call a function of a sequence: these come one after the other, in PostgreSQL's order. INSERT ... SELECT: [`select`].
 
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::relation;
-use crate::parse::sequence_calls::{Call, call_of};
+use crate::parse::sequence_calls::{Call, call_of, calls_within};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
 use crate::statement::changes::{
@@ -26,11 +26,13 @@ use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert, Overriding};
 mod select;
 
 /// A cell of VALUES.
-enum Cell {
+enum Cell<'c> {
     Known(Datum),
     /// A function of a sequence, and whether it is an identity column's. It is evaluated alone, in the order of the
     /// cells.
     Sequence(Call, bool),
+    /// An expression with such a function in it, or the column's default.
+    Alone(Option<&'c Expr>),
     /// A column of the query that evaluates the other cells, and whether it is a literal of open type.
     Computed(usize),
 }
@@ -114,7 +116,7 @@ impl Run<'_> {
             .filter(|(at, c)| !columns.contains(at) && c.default().is_some())
             .map(|(at, _)| at)
             .collect();
-        let mut cells: Vec<Vec<(usize, Cell)>> = vec![];
+        let mut cells: Vec<Vec<(usize, Cell<'_>)>> = vec![];
         for row in rows {
             let mut out = vec![];
             for (at, expr) in columns.iter().copied().zip(row) {
@@ -123,22 +125,31 @@ impl Run<'_> {
             for at in &unlisted {
                 out.push((*at, self.default_cell(table, *at, &mut computed)?));
             }
+            if rows.len() == 1 {
+                // PostgreSQL goes by the table's columns; of several rows it computes what is listed first.
+                out.sort_by_key(|(at, _)| *at);
+            }
             cells.push(out);
         }
         let computed = self.compute(table, computed).await?;
         for (at, cell) in cells.iter_mut().flatten() {
-            if let Cell::Sequence(call, of_identity) = cell {
-                let value = Datum::Int8(self.sequence(call, *of_identity).await?);
-                *cell = Cell::Known(assign_datum(value, table.columns[*at].data_type)?);
-            }
+            let value = match cell {
+                Cell::Sequence(call, of_identity) => {
+                    let value = Datum::Int8(self.sequence(call, *of_identity).await?);
+                    assign_datum(value, table.columns[*at].data_type)?
+                }
+                Cell::Alone(value) => self.compute(table, vec![(*at, *value)]).await?.remove(0),
+                Cell::Known(_) | Cell::Computed(_) => continue,
+            };
+            *cell = Cell::Known(value);
         }
-        let fill = |cells: Vec<(usize, Cell)>| {
+        let fill = |cells: Vec<(usize, Cell<'_>)>| {
             let mut row = vec![Datum::Null; table.columns.len()];
             for (at, cell) in cells {
                 row[at] = match cell {
                     Cell::Known(datum) => datum,
                     Cell::Computed(number) => computed[number].clone(),
-                    Cell::Sequence(..) => unreachable!("evaluated above"),
+                    Cell::Sequence(..) | Cell::Alone(_) => unreachable!("evaluated above"),
                 };
             }
             row
@@ -147,7 +158,13 @@ impl Run<'_> {
         Ok(cells.into_iter().map(fill).collect())
     }
 
-    fn cell_of<'c>(&self, table: &Table, at: usize, expr: &'c Expr, computed: &mut Vec<Computed<'c>>) -> Result<Cell> {
+    fn cell_of<'c>(
+        &self,
+        table: &Table,
+        at: usize,
+        expr: &'c Expr,
+        computed: &mut Vec<Computed<'c>>,
+    ) -> Result<Cell<'c>> {
         let column = &table.columns[at];
         if let Some(known) = self.style().scope(|| constant(expr, column)).transpose()? {
             return Ok(Cell::Known(known));
@@ -162,11 +179,14 @@ impl Run<'_> {
         if let Some(call) = call_of(expr) {
             return Ok(Cell::Sequence(call?, false));
         }
+        if calls_within(expr) {
+            return Ok(Cell::Alone(Some(expr)));
+        }
         computed.push((at, Some(expr)));
         Ok(Cell::Computed(computed.len() - 1))
     }
 
-    fn default_cell(&self, table: &Table, at: usize, computed: &mut Vec<Computed<'_>>) -> Result<Cell> {
+    fn default_cell<'c>(&self, table: &Table, at: usize, computed: &mut Vec<Computed<'c>>) -> Result<Cell<'c>> {
         let column = &table.columns[at];
         let Some(sql) = column.default() else { return Ok(Cell::Known(Datum::Null)) };
         let default = stored::of_default(sql)?;
@@ -176,6 +196,9 @@ impl Run<'_> {
         if let Some(call) = call_of(default.expr()) {
             let call = call?.of_definition();
             return Ok(Cell::Sequence(call, Identity::of(column).is_some()));
+        }
+        if calls_within(default.expr()) {
+            return Ok(Cell::Alone(None));
         }
         computed.push((at, None));
         Ok(Cell::Computed(computed.len() - 1))

@@ -19,7 +19,9 @@ use crate::statement::target::schema_of_new;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Securable;
 use terrace_engine::types::Style;
-use terrace_engine::{Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, View, ViewUse};
+use terrace_engine::{
+    Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewUse,
+};
 use terrace_grammar::statement::{At, CreateView, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 
@@ -121,6 +123,24 @@ impl Run<'_> {
             return Err(broken());
         }
         Ok((columns, defined.uses, sql))
+    }
+
+    /// Views that group by a key of the table, which has just gone, and those that read them. `what` has gone.
+    pub(crate) async fn views_without_key(&self, table: &Table, what: &str) -> Result<Vec<Dependent>> {
+        let catalog = self.begin_statement().await;
+        let planner = self.planner(&catalog).await;
+        let mut found: Vec<Dependent> = vec![];
+        for view in &catalog.views_on((table.space, &table.name), None) {
+            let parsed = parse::statement(&view.sql)?;
+            let Some(Statement::Query(query)) = parsed.as_ref().map(|parsed| parsed.statement()) else { continue };
+            let bound = planner_of_kept(&planner, |planner| self.style().scope(|| planner.define_view(query)));
+            if bound.is_err_and(|error| error.state.0 == "42803") {
+                let shown = shown_view(view, &catalog);
+                found.push((view.clone(), format!("{shown} depends on {what}")));
+                dependent_views(&catalog, (view.space, &view.name), None, &shown, &mut found);
+            }
+        }
+        Ok(found)
     }
 
     /// Of the names of a DROP VIEW, in order.

@@ -328,8 +328,26 @@ impl Binder<'_> {
         if matches!(name, "first_value" | "last_value" | "nth_value") {
             return wrong(at, "42809", format!("window function {name} requires an OVER clause"));
         }
-        if !within.is_empty() || name == "percentile_cont" {
-            let ([key], true) = (within.as_slice(), name == "percentile_cont" && order.is_empty()) else {
+        // PostgreSQL looks for a function of all arguments, those of WITHIN GROUP too.
+        match (name == "percentile_cont", args.len(), within.len()) {
+            (false, _, 0) | (true, _, 1..) => {}
+            (false, 0, 1) => {
+                let message = format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP");
+                return wrong(at, "42809", message);
+            }
+            (true, 2, 0) => {
+                return wrong(at, "42809", format!("WITHIN GROUP is required for ordered-set aggregate {name}"));
+            }
+            _ => return self.unknown(name, call, at, scope),
+        }
+        if name == "string_agg"
+            && !call.distinct
+            && let Some(made) = self.bytes_joined(&args, &order, filter.as_deref(), scope).at(at)?
+        {
+            return Ok(made);
+        }
+        if !within.is_empty() {
+            let ([key], true) = (within.as_slice(), order.is_empty()) else {
                 return unsupported("this form of WITHIN GROUP");
             };
             args.insert(0, key.expr.clone());

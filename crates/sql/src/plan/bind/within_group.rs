@@ -43,11 +43,45 @@ impl Binder<'_> {
             return self.unknown(name, call, at, scope);
         }
         let [key] = keys.as_slice() else { return unsupported("WITHIN GROUP of several keys") };
+        if key.expr.contains_outer() && !key.expr.any_column_refs() {
+            return unsupported("an aggregate of columns of the outer query only");
+        }
         let filter = call.filter.as_ref();
         let filter = filter.map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)));
         let made = self.asked((asked, direct), key.clone(), filter.transpose()?, scope);
         let written: Vec<_> = call.args.iter().map(|arg| &arg.value).collect();
         made.at_value_of(&written).at(at).map(Some)
+    }
+
+    /// `string_agg` of bytea; `None`: it is of something else.
+    pub(super) fn bytes_joined(
+        &self,
+        args: &[Expr],
+        order: &[By],
+        filter: Option<&Expr>,
+        scope: &Scope<'_>,
+    ) -> Result<Option<Expr>> {
+        let schema = &scope.schema;
+        let [value, between] = args else { return Ok(None) };
+        if value.get_type(schema)? != ArrowType::Binary {
+            return Ok(None);
+        }
+        let between = if is_open(between) {
+            self.cast_to(between.clone(), DataType::Bytea, schema)?
+        } else if between.get_type(schema)? == ArrowType::Binary {
+            between.clone()
+        } else {
+            return Ok(None);
+        };
+        let Some(function) = self.planner.aggregate("array_agg") else { return Ok(None) };
+        let filter = filter.cloned().into_iter().fold(value.clone().is_not_null(), Expr::and);
+        let gathered = [value.clone(), between].map(|arg| {
+            let filter = Some(Box::new(filter.clone()));
+            let made = AggregateFunction::new_udf(function.clone(), vec![arg], false, filter, order.to_vec(), None);
+            self.made(Expr::AggregateFunction(made), schema)
+        });
+        let lists = gathered.into_iter().collect::<Result<Vec<Expr>>>()?;
+        Ok(Some(ordered::call(Asked::Joined, SortOptions::default(), lists)))
     }
 
     fn asked(
