@@ -208,8 +208,10 @@ fn like_operator(binary: &BinaryExpr) -> Option<Like> {
 fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     match (name, types.first()) {
-        ("string_agg", Some(ArrowType::Binary)) => {
-            let error = EngineError::unsupported("string_agg of bytea is not supported");
+        ("string_agg", Some(ArrowType::Binary))
+            if types.get(1).is_none_or(|of| matches!(of, ArrowType::Binary | ArrowType::Utf8 | ArrowType::Null)) =>
+        {
+            let error = EngineError::unsupported("string_agg of DISTINCT bytea, and over a window, is not supported");
             Err(tunnel(error.with_hint("Aggregate encode(..., 'hex').")))
         }
         ("string_agg", Some(_)) if types.iter().any(|t| engine_type(t) != Some(DataType::Text)) => {

@@ -67,29 +67,28 @@ struct Remaining {
 /// Bytes of the rows that a cursor keeps without SCROLL.
 const KEPT_MAX: usize = 8 << 20;
 
-#[derive(Default)]
 struct Kept {
     batches: Vec<RecordBatch>,
-    bytes: usize,
+    memory: MemoryReservation,
 }
 
 impl Remaining {
     /// Where other rows than the next ones are asked for: becomes a cursor with SCROLL, if it still can.
     fn turn_back(&mut self, pool: &Arc<dyn MemoryPool>) -> Result<()> {
-        let Some(kept) = self.kept.take() else { return Ok(()) };
+        let Some(Kept { batches, memory }) = self.kept.take() else { return Ok(()) };
         let at = self.answered + u64::from(self.over);
-        self.scroll = Some(Scroll::of(kept.batches, at, self.over, scroll_memory(pool))?);
+        drop(memory); // It is counted again.
+        self.scroll = Some(Scroll::of(batches, at, self.over, scroll_memory(pool))?);
         self.begun = None;
         Ok(())
     }
 
     fn keep(&mut self, batch: &RecordBatch) {
-        if let Some(kept) = &mut self.kept {
-            kept.bytes += batch.get_array_memory_size();
-            kept.batches.push(batch.clone());
-            if kept.bytes > KEPT_MAX {
-                self.kept = None;
-            }
+        let Some(kept) = &mut self.kept else { return };
+        let bytes = batch.get_array_memory_size();
+        match kept.memory.size() + bytes <= KEPT_MAX && kept.memory.try_grow(bytes).is_ok() {
+            true => kept.batches.push(batch.clone()),
+            false => self.kept = None,
         }
     }
 
@@ -285,7 +284,8 @@ impl Session {
         };
         let hold = declare.hold;
         let scroll = (declare.scroll == Some(true)).then(|| Scroll::new(scroll_memory(self.pool())));
-        let kept = (declare.scroll.is_none() && !hold && goes_back(&declare.query)).then(Kept::default);
+        let kept = (declare.scroll.is_none() && !hold && goes_back(&declare.query))
+            .then(|| Kept { batches: vec![], memory: scroll_memory(self.pool()) });
         let mut remaining = Remaining { stream, begun: None, over: false, answered: 0, kept, memory: None, scroll };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
