@@ -146,7 +146,7 @@ impl Parser<'_> {
 
     /// What follows SET. `called`: what the statement calls the table.
     pub(super) fn assignments(&mut self, called: &Ident) -> Result<Vec<Assignment>> {
-        self.list(|parser| {
+        let mut all = self.list(|parser| {
             let at = parser.place();
             if parser.at(Kind::LeftParen) {
                 let columns = parser.list_in_parens(Self::target)?;
@@ -161,15 +161,30 @@ impl Parser<'_> {
             let column = parser.target()?;
             parser.expect(Kind::Equal)?;
             Ok(Assignment::One { column, value: parser.expr()? })
-        })
+        })?;
+        // `a[1] = x, a[2] = y`: the second one goes on from what the first one makes.
+        for later in (1..all.len()).rev() {
+            let (before, behind) = all.split_at_mut(later);
+            let earlier = before.iter().rposition(|one| within(one).is_some() && within(one) == within(&behind[0]));
+            if let Some(earlier) = earlier
+                && let Assignment::One { value: made, .. } = all.remove(earlier)
+                && let Assignment::One { value, .. } = &mut all[later - 1]
+            {
+                start_from(value, made);
+            }
+        }
+        Ok(all)
     }
 
-    /// `a[1] = x`.
+    /// `a[1] = x`, `a['b'][2] = x`.
     fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
         let column = self.ident()?;
-        let subscript = self.subscript()?;
+        let mut subscripts = vec![];
+        while self.at(Kind::LeftBracket) {
+            subscripts.push(self.subscript()?);
+        }
         let at = self.place();
-        if self.at(Kind::Dot) || self.at(Kind::LeftBracket) {
+        if self.at(Kind::Dot) {
             self.indirection(Expr { at, kind: ExprKind::Default })?;
             self.refuse(at, "assignment to a part of a part");
         }
@@ -177,7 +192,7 @@ impl Parser<'_> {
         let whole = Name::new(vec![called.clone(), column.clone()]);
         let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
         let value = Box::new(self.expr()?);
-        Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscript, value } }, column })
+        Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscripts, value } }, column })
     }
 
     /// The alias of a table that is changed. SET is none without AS.
@@ -278,5 +293,21 @@ impl Parser<'_> {
     /// RETURNING, or nothing.
     fn maybe_returning(&mut self) -> Result<Vec<Item>> {
         if self.eat_word(K::Returning) { self.items() } else { Ok(vec![]) }
+    }
+}
+
+/// The column of which an assignment changes a part.
+fn within(assignment: &Assignment) -> Option<&str> {
+    match assignment {
+        Assignment::One { column, value: Expr { kind: ExprKind::With { .. }, .. } } => Some(&column.name),
+        _ => None,
+    }
+}
+
+/// Puts what has been made so far in the place of the column whose part is assigned to.
+fn start_from(value: &mut Expr, made: Expr) {
+    match &mut value.kind {
+        ExprKind::With { arg, .. } => start_from(arg, made),
+        _ => *value = made,
     }
 }

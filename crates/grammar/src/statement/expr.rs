@@ -132,10 +132,10 @@ pub enum ExprKind {
         /// Whether it goes on from a subscript before it: in `a[1][2]` the second one does, in `(a[1])[2]` none.
         continues: bool,
     },
-    /// What becomes of `arg` when `arg[1] = value` is assigned, in SET of an UPDATE.
+    /// What becomes of `arg` when `arg[1]['a'] = value` is assigned, in SET of an UPDATE. At least one subscript.
     With {
         arg: Box<Expr>,
-        subscript: Subscript,
+        subscripts: Vec<Subscript>,
         value: Box<Expr>,
     },
     /// `(a).b`.

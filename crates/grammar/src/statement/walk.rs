@@ -113,9 +113,9 @@ impl<'t> Walk<'_, 't> {
                 self.expr(arg);
                 self.subscript(subscript);
             }
-            ExprKind::With { arg, subscript, value } => {
+            ExprKind::With { arg, subscripts, value } => {
                 self.exprs([arg.as_ref(), value.as_ref()]);
-                self.subscript(subscript);
+                subscripts.iter().for_each(|subscript| self.subscript(subscript));
             }
         }
     }
@@ -259,10 +259,10 @@ pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
             each(arg);
             each_of_subscript(subscript, each);
         }
-        ExprKind::With { arg, subscript, value } => {
+        ExprKind::With { arg, subscripts, value } => {
             each(arg);
             each(value);
-            each_of_subscript(subscript, each);
+            subscripts.iter_mut().for_each(|subscript| each_of_subscript(subscript, each));
         }
     }
 }

@@ -147,7 +147,23 @@ fn changes_have_all_their_clauses() {
     assert_eq!(insert.returning.len(), 2);
     let Statement::Update(update) = statement("UPDATE t SET a[1] = 2") else { panic!("an UPDATE") };
     assert!(matches!(&update.set[..], [Assignment::One { column, value }]
-        if column.name == "a" && matches!(&value.kind, ExprKind::With { subscript: Subscript::Index(_), .. })));
+        if column.name == "a" && matches!(&value.kind, ExprKind::With { subscripts, .. }
+            if matches!(subscripts[..], [Subscript::Index(_)]))));
+    let Statement::Update(update) = statement("UPDATE t SET a[1] = 2, b = 3, a['x'][4] = 5, a[6] = 7") else {
+        panic!("an UPDATE")
+    };
+    let [Assignment::One { column: b, .. }, Assignment::One { column: a, value }] = &update.set[..] else {
+        panic!("two columns")
+    };
+    assert_eq!((b.name.as_str(), a.name.as_str()), ("b", "a"));
+    let (mut part, mut counts) = (value, vec![]);
+    while let ExprKind::With { arg, subscripts, .. } = &part.kind {
+        counts.push(subscripts.len());
+        part = arg;
+    }
+    // The last one is outermost.
+    assert_eq!(counts, [1, 2, 1]);
+    assert!(matches!(&part.kind, ExprKind::Column(name) if name.last().name == "a"));
     let Statement::Insert(insert) = statement("INSERT INTO t DEFAULT VALUES ON CONFLICT DO NOTHING") else {
         panic!("an INSERT")
     };

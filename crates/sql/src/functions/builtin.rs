@@ -74,12 +74,23 @@ pub(crate) enum Takes {
 pub(crate) enum Run {
     /// NULL of NULL, else this.
     Strict(fn(&[Datum]) -> terrace_engine::Result<Datum>),
+    /// This, of NULL too.
+    Nulls(fn(&[Datum]) -> terrace_engine::Result<Datum>),
     /// The function that is registered under the name.
     Theirs,
 }
 
 fn table() -> impl Iterator<Item = &'static Builtin> {
-    let tables = [json::TABLE, numbers::TABLE, floats::TABLE, text::TABLE, bytes::TABLE, regex::TABLE, times::TABLE];
+    let tables = [
+        json::TABLE,
+        json::path::TABLE,
+        numbers::TABLE,
+        floats::TABLE,
+        text::TABLE,
+        bytes::TABLE,
+        regex::TABLE,
+        times::TABLE,
+    ];
     tables.into_iter().chain([sessions::ALONE, sessions::WAITING, sessions::OTHERS]).flatten()
 }
 
@@ -285,7 +296,7 @@ impl ScalarUDFImpl for Call {
         let chosen = self.chosen(&args.arg_fields, &borrowed)?;
         let overload = &self.builtin().overloads[chosen.overload];
         let run = match overload.run {
-            Run::Strict(run) => run,
+            Run::Strict(run) | Run::Nulls(run) => run,
             Run::Theirs => match &self.theirs {
                 Some(theirs) => return theirs.invoke_with_args(args),
                 None => return internal_err!("{} was not chosen before it ran", self.builtin),
@@ -319,7 +330,7 @@ impl ScalarUDFImpl for Call {
             }
             values.clear();
             values.extend(columns.iter().map(|column| array_datum(column, row)));
-            let result = match values.contains(&Datum::Null) {
+            let result = match matches!(overload.run, Run::Strict(_)) && values.contains(&Datum::Null) {
                 true => Datum::Null,
                 false => run(&values).map_err(tunnel)?,
             };

@@ -141,10 +141,7 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
     for (Ident { name, .. }, value) in pairs {
         let at = live_columns(table).find(|(_, c)| c.name == *name).map(|(at, _)| at);
         let at = at.ok_or_else(|| undefined_column(name, &table.name))?;
-        if let Some((_, other)) = all.iter().find(|(other, _)| *other == at) {
-            if [other, &value].iter().all(|value| matches!(value.kind, ExprKind::With { .. })) {
-                return Err(unsupported("assignment to several parts of a column"));
-            }
+        if all.iter().any(|(other, _)| *other == at) {
             return Err(EngineError::new("42601", format!("multiple assignments to same column \"{name}\"")));
         }
         let column = &table.columns[at];

@@ -13,11 +13,14 @@ use terrace_engine::types::json::{self, Event, Json, Kind, Reader};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 mod edit;
+mod members;
+pub(crate) mod path;
 
 const JSON: Takes = Takes::Is(DataType::Json);
 const JSONB: Takes = Takes::Is(DataType::Jsonb);
 const TEXT: Takes = Takes::Is(DataType::Text);
 const INT: Takes = Takes::Is(DataType::Int4);
+const INT8: Takes = Takes::Is(DataType::Int8);
 const BOOL: Takes = Takes::Is(DataType::Bool);
 
 type Kernel = fn(&[Datum]) -> Result<Datum>;
@@ -37,6 +40,10 @@ pub(crate) const PATHS: [[&str; 2]; 2] = [["json #>", "jsonb #>"], ["json #>>", 
 
 const fn of_path(takes: &'static [Takes], gives: DataType, run: Kernel) -> Overload {
     Overload { takes, more: true, gives, run: Run::Strict(run) }
+}
+
+const fn lax(takes: &'static [Takes]) -> Overload {
+    Overload { takes, more: false, gives: DataType::Jsonb, run: Run::Nulls(edit::set_lax) }
 }
 
 pub(super) const TABLE: &[Builtin] = &[
@@ -94,6 +101,30 @@ pub(super) const TABLE: &[Builtin] = &[
         overloads: &[
             of(&[JSONB, TEXT, JSONB], DataType::Jsonb, edit::insert),
             of(&[JSONB, TEXT, JSONB, BOOL], DataType::Jsonb, edit::insert),
+        ],
+    },
+    Builtin {
+        name: "json member",
+        overloads: &[
+            of(&[JSON, TEXT, TEXT, INT8, BOOL], DataType::Text, members::member_text),
+            of(&[JSONB, TEXT, TEXT, INT8, BOOL], DataType::Text, members::member_text),
+        ],
+    },
+    Builtin {
+        name: "jsonb with",
+        overloads: &[Overload {
+            takes: &[JSONB, JSONB, TEXT],
+            more: true,
+            gives: DataType::Jsonb,
+            run: Run::Nulls(edit::with_part),
+        }],
+    },
+    Builtin {
+        name: "jsonb_set_lax",
+        overloads: &[
+            lax(&[JSONB, TEXT, JSONB]),
+            lax(&[JSONB, TEXT, JSONB, BOOL]),
+            lax(&[JSONB, TEXT, JSONB, BOOL, TEXT]),
         ],
     },
     function!("jsonb_pretty", [JSONB], Text, |v| {

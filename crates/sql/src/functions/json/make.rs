@@ -29,6 +29,8 @@ use terrace_engine::{DataType, EngineError};
 pub(crate) enum Made {
     /// Of one value.
     Value,
+    /// The same, with a line for each of its parts.
+    Lines,
     /// An array of all of them.
     Array,
     /// Names and values by turns.
@@ -37,6 +39,8 @@ pub(crate) enum Made {
     Gathered,
     /// Of an array of rows of a name and a value: an object.
     GatheredObject,
+    /// Of an array of names and values by turns: an object.
+    ObjectOfItems,
     /// A row whose columns are called so, and no JSON yet.
     Row(Vec<String>),
 }
@@ -157,11 +161,35 @@ impl Make {
             }
             _ if columns[0].is_null(row) => return Ok(None),
             Made::Value => columns[0].write(row, &mut out)?,
+            Made::Lines => columns[0].write_parts(row, ",\n ", &mut out)?,
             Made::Gathered => columns[0].write_gathered(row, &mut out)?,
             Made::GatheredObject => columns[0].write_members(row, &mut out)?,
+            Made::ObjectOfItems => self.write_pairs(&columns[0], row, &mut out)?,
             Made::Row(_) => return internal_err!("a row is no text"),
         }
         Ok(Some(out))
+    }
+
+    fn write_pairs(&self, array: &Column, row: usize, out: &mut String) -> Result<()> {
+        let Form::Items(items) = &array.form else { return internal_err!("an array was given") };
+        let places = array.items(row);
+        if places.len() % 2 == 1 {
+            let error = EngineError::new("22023", "argument list must have even number of elements");
+            let hint = format!("The arguments of {}() must consist of alternating keys and values.", self.name);
+            return Err(tunnel(error.with_hint(hint)));
+        }
+        out.push('{');
+        for (number, at) in places.step_by(2).enumerate() {
+            if items.is_null(at) {
+                return Err(tunnel(self.null_name(number * 2 + 1)));
+            }
+            out.push_str(if number > 0 { ", " } else { "" });
+            items.write_name(at, out)?;
+            out.push_str(" : ");
+            items.write(at + 1, out)?;
+        }
+        out.push('}');
+        Ok(())
     }
 
     fn null_name(&self, argument: usize) -> EngineError {
@@ -220,6 +248,11 @@ impl Column {
     }
 
     fn write(&self, row: usize, out: &mut String) -> Result<()> {
+        self.write_parts(row, ",", out)
+    }
+
+    /// `between`: what stands between the parts. Those of parts have a comma.
+    fn write_parts(&self, row: usize, between: &str, out: &mut String) -> Result<()> {
         if self.is_null(row) {
             out.push_str("null");
             return Ok(());
@@ -238,7 +271,7 @@ impl Column {
             Form::Items(items) => {
                 out.push('[');
                 for (at, item) in self.items(row).enumerate() {
-                    out.push_str(if at > 0 { "," } else { "" });
+                    out.push_str(if at > 0 { between } else { "" });
                     items.write(item, out)?;
                 }
                 out.push(']');
@@ -246,7 +279,7 @@ impl Column {
             Form::Members(members) => {
                 out.push('{');
                 for (at, (name, member)) in members.iter().enumerate() {
-                    out.push_str(if at > 0 { "," } else { "" });
+                    out.push_str(if at > 0 { between } else { "" });
                     json::write_text(out, name);
                     out.push(':');
                     member.write(row, out)?;

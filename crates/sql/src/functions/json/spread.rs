@@ -53,14 +53,20 @@ macro_rules! both {
     };
 }
 
-const FUNCTIONS: [[Spread; 2]; 7] = [
+const FUNCTIONS: [[Spread; 2]; 10] = [
     both!("json_array_elements", "jsonb_array_elements", Of::Array, &[("value", Part::Value)]),
     both!("json_array_elements_text", "jsonb_array_elements_text", Of::Array, &[("value", Part::Text)]),
     both!("json_object_keys", "jsonb_object_keys", Of::Object, &[("", Part::Name)]),
     both!("json_each", "jsonb_each", Of::Object, &[("key", Part::Name), ("value", Part::Value)]),
     both!("json_each_text", "jsonb_each_text", Of::Object, &[("key", Part::Name), ("value", Part::Text)]),
     both!("json_to_record", "jsonb_to_record", Of::Record, &[("", Part::Value)]),
+    [
+        Spread { name: "jsonb_path_query", jsonb: true, of: Of::Array, columns: &[("", Part::Value)] },
+        Spread { name: "jsonb_path_query_tz", jsonb: true, of: Of::Array, columns: &[("", Part::Value)] },
+    ],
     both!("json_to_recordset", "jsonb_to_recordset", Of::Records, &[("", Part::Value)]),
+    both!("json_populate_record", "jsonb_populate_record", Of::Record, &[("", Part::Value)]),
+    both!("json_populate_recordset", "jsonb_populate_recordset", Of::Records, &[("", Part::Value)]),
 ];
 
 pub(crate) fn function(name: &str) -> Option<&'static Spread> {
@@ -90,6 +96,20 @@ impl Spread {
         if part == Part::Value { self.takes() } else { DataType::Text }
     }
 
+    /// The function that answers the array of its rows, if it takes a jsonpath.
+    pub(crate) fn of_path(&self) -> Option<&'static str> {
+        match self.name {
+            "jsonb_path_query" => Some("jsonb_path_query_array"),
+            "jsonb_path_query_tz" => Some("jsonb_path_query_array_tz"),
+            _ => None,
+        }
+    }
+
+    /// Whether its first argument is a row, which says what records there are, and has what they lack.
+    pub(crate) fn populates(&self) -> bool {
+        self.name.contains("_populate_")
+    }
+
     /// Whether its rows are records: who calls it says which columns they have.
     pub(crate) fn is_of_records(&self) -> bool {
         matches!(self.of, Of::Record | Of::Records)
@@ -105,10 +125,13 @@ impl Spread {
             (Of::Object, true, _) if pairs => format!("cannot call {name} on a non-object"),
             (Of::Object, false, Kind::Array) if pairs => "cannot deconstruct an array as an object".into(),
             (Of::Object, false, _) if pairs => "cannot deconstruct a scalar".into(),
-            (Of::Object | Of::Record, _, Kind::Array) => format!("cannot call {name} on an array"),
+            // PostgreSQL names a function of its own.
+            (Of::Record, _, Kind::Array) => "cannot call populate_composite on an array".into(),
+            (Of::Record, ..) => "cannot call populate_composite on a scalar".into(),
+            (Of::Object, _, Kind::Array) => format!("cannot call {name} on an array"),
             (Of::Records, true, _) => format!("cannot call {name} on a non-array"),
             (Of::Records, false, Kind::Object) => format!("cannot call {name} on an object"),
-            (Of::Object | Of::Record | Of::Records, ..) => format!("cannot call {name} on a scalar"),
+            (Of::Object | Of::Records, ..) => format!("cannot call {name} on a scalar"),
             (Of::Array, true, Kind::Object) => "cannot extract elements from an object".into(),
             (Of::Array, true, _) => "cannot extract elements from a scalar".into(),
             (Of::Array, false, Kind::Object) => format!("cannot call {name} on a non-array"),

@@ -21,6 +21,9 @@ use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Query, Subscript};
 
+/// Of a PostgreSQL array.
+const MOST_DIMENSIONS: usize = 6;
+
 impl Binder<'_> {
     /// Invariant 1; `None`: it is no operator of arrays.
     pub(super) fn array_operator(
@@ -66,6 +69,12 @@ impl Binder<'_> {
             return Ok(None);
         }
         subscripts.reverse();
+        if subscripts.len() > MOST_DIMENSIONS {
+            let count = subscripts.len();
+            let message =
+                format!("number of array dimensions ({count}) exceeds the maximum allowed ({MOST_DIMENSIONS})");
+            return wrong(base.at, "54000", message);
+        }
         // The first item of the system's vectors has the number 0.
         if system::is_vector(&array, &scope.schema)? {
             let [Subscript::Index(at)] = subscripts.as_slice() else { return unsupported("a slice") };
@@ -113,7 +122,7 @@ impl Binder<'_> {
     pub(super) fn with_part(
         &self,
         whole: &tree::Expr,
-        subscript: &Subscript,
+        subscripts: &[Subscript],
         value: &tree::Expr,
         scope: &Scope<'_>,
     ) -> Result<Expr> {
@@ -124,10 +133,11 @@ impl Binder<'_> {
         let of = array.get_type(&scope.schema)?;
         if item_type(&of).is_none() {
             return match of {
-                ArrowType::LargeBinary => unsupported("assignment to a part of a jsonb"),
+                ArrowType::LargeBinary => self.jsonb_with_part((assigned_to(whole), array), subscripts, value, scope),
                 of => no_subscripts(&of, whole.at),
             };
         }
+        let [subscript] = subscripts else { return unsupported("assignment to an array of several dimensions") };
         let (name, places) = match subscript {
             Subscript::Index(at) => ("array with", vec![self.subscript_number(at, scope)?]),
             Subscript::Slice(from, to) => {
@@ -140,10 +150,7 @@ impl Binder<'_> {
         match calls::call(name, args, &scope.schema).at_value_of(&[value])? {
             Some(made) => self.made(made, &scope.schema),
             None => {
-                let column = match &whole.kind {
-                    ExprKind::Column(name) => name.last().name.as_str(),
-                    _ => "",
-                };
+                let column = assigned_to(whole);
                 let wanted = match item_type(&of) {
                     Some(item) if name == "array with" => item.base_name().to_owned(),
                     _ => type_name(&of),
@@ -262,6 +269,15 @@ impl Binder<'_> {
             Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() });
         let empty = Expr::Literal(ScalarValue::List(ScalarValue::new_list_nullable(&[], &of)), None);
         self.function_of("coalesce", vec![gathered, empty], &scope.schema)
+    }
+}
+
+/// The column of which a part is assigned to, or of which another part is.
+fn assigned_to(whole: &tree::Expr) -> &str {
+    match &whole.kind {
+        ExprKind::Column(name) => name.last().name.as_str(),
+        ExprKind::With { arg, .. } => assigned_to(arg),
+        _ => "",
     }
 }
 

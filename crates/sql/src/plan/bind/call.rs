@@ -7,7 +7,7 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
-use super::{Binder, Fault, Placed, Result, json, system, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, json, named, system, unsupported, wrong};
 use crate::functions::arrays::{calls, item_type};
 use crate::functions::convert::is_open;
 use crate::functions::date_time;
@@ -84,11 +84,18 @@ impl Binder<'_> {
             [schema, name] if schema.name == "pg_catalog" => name.name.as_str(),
             _ => return unsupported("a function of another schema"),
         };
-        if name == "make_interval" && call.args.iter().any(|arg| arg.name.is_some()) {
-            return self.named_interval(call, at, scope);
+        if call.args.iter().any(|arg| arg.name.is_some()) {
+            return match named::in_places(call, at) {
+                Some(in_places) if !call.variadic => self.call(&in_places, at, scope),
+                None if !call.variadic && named::has_names(name) => self.unknown(name, call, at, scope),
+                _ => unsupported("an argument by name"),
+            };
         }
-        if call.variadic || call.args.iter().any(|arg| arg.name.is_some()) {
-            return unsupported("an argument by name, or VARIADIC");
+        if call.variadic {
+            return match self.json_of_items(name, call, at, scope)? {
+                Some(made) => Ok(made),
+                None => unsupported("VARIADIC"),
+            };
         }
         match self.call_of_its_own(name, call, at, scope)? {
             Some(made) => Ok(made),
@@ -177,25 +184,6 @@ impl Binder<'_> {
         }
     }
 
-    /// `make_interval(days => 3)`.
-    fn named_interval(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
-        const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-        let mut args: Vec<Expr> = (0..6).map(|_| lit(0i32)).chain([lit(0f64)]).collect();
-        let mut given = [false; 7];
-        for (number, arg) in call.args.iter().enumerate() {
-            let place = match &arg.name {
-                Some(name) => NAMES.iter().position(|known| *known == name.name),
-                None if given[..number].iter().all(|given| *given) => Some(number).filter(|at| *at < NAMES.len()),
-                None => None,
-            };
-            let Some(place) = place.filter(|place| !given[*place]) else {
-                return self.unknown("make_interval", call, at, scope);
-            };
-            (args[place], given[place]) = (self.expr(&arg.value, scope)?, true);
-        }
-        self.function_of("make_interval", args, &scope.schema).at(at)
-    }
-
     /// A function of enums.
     fn of_enum(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
@@ -243,10 +231,13 @@ impl Binder<'_> {
 
     pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
         let mut types = vec![];
-        for arg in &call.args {
-            let arg = self.expr(&arg.value, scope)?;
-            let open = is_open(&arg);
-            types.push(if open { "unknown".to_owned() } else { builtin::type_name(&arg.get_type(&scope.schema)?) });
+        for tree::Argument { name, value } in &call.args {
+            let arg = self.expr(value, scope)?;
+            let of = match is_open(&arg) {
+                true => "unknown".to_owned(),
+                false => builtin::type_name(&arg.get_type(&scope.schema)?),
+            };
+            types.push(name.as_ref().map_or(of.clone(), |name| format!("{} => {of}", name.name)));
         }
         let message = format!("function {name}({}) does not exist", types.join(", "));
         let error = builtin::with_hint(EngineError::new("42883", message));

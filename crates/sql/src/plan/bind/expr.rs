@@ -95,10 +95,9 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) => self.array_of_query(query, expr.at, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
             ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
-            ExprKind::With { arg, subscript, value } => self.with_part(arg, subscript, value, scope),
-            ExprKind::Star(_) | ExprKind::Field { .. } | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => {
-                unsupported("this expression")
-            }
+            ExprKind::With { arg, subscripts, value } => self.with_part(arg, subscripts, value, scope),
+            ExprKind::Field { arg, field } => self.field(arg, &field.name, scope),
+            ExprKind::Star(_) | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => unsupported("this expression"),
         }
     }
 
@@ -202,6 +201,12 @@ impl Binder<'_> {
         }
         let mut left = self.expr(first, scope)?;
         while let Some((op, written)) = chain.pop() {
+            if matches!(op.symbol.as_str(), "@?" | "@@")
+                && let Some(made) = self.path_operator(op, &left, written, scope)?
+            {
+                left = made;
+                continue;
+            }
             let right = self.expr(written, scope)?;
             let compared = self.compared(self::symbol(op)?, left, right, &scope.schema);
             left = compared.at_value_of(&[first, written]).at(op.at)?;

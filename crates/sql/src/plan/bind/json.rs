@@ -3,10 +3,10 @@
 //! 1. An operator is the function that PostgreSQL's operator stands for, chosen by the types of both sides (42883).
 //! 2. A row that is made JSON has names: a table's row those of its columns, a row that is written out `f1`, `f2`.
 use super::scope::{Clause, Scope};
-use super::types::no_operator;
-use super::{Binder, Placed, Result, unsupported, wrong};
+use super::types::{self, no_operator};
+use super::{Binder, Fault, Placed, Result, unsupported, wrong};
 use crate::functions::builtin::as_text;
-use crate::functions::builtin::json::PATHS;
+use crate::functions::builtin::json::{PATHS, path as paths};
 use crate::functions::convert::{convert, is_open};
 use crate::functions::json::make::{self, Made};
 use crate::functions::json::spread::{self as spreads, Spread};
@@ -105,10 +105,22 @@ impl Binder<'_> {
         }
         let jsonb = name.contains("jsonb");
         let made = match name {
+            "row_to_json" | "array_to_json" if call.args.len() == 2 => match &call.args[1].value.kind {
+                ExprKind::Literal(tree::Literal::Bool(true)) => Made::Lines,
+                ExprKind::Literal(tree::Literal::Bool(false)) => Made::Value,
+                _ => return unsupported("line feeds in JSON that depend on a value"),
+            },
             "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" => Made::Value,
             "json_build_array" | "jsonb_build_array" => Made::Array,
             "json_build_object" | "jsonb_build_object" => Made::Object,
-            "jsonb_set" | "jsonb_insert" | "jsonb_exists_any" | "jsonb_exists_all" | "jsonb_delete_path" => {
+            _ if name.starts_with("jsonb_path_") => {
+                return match self.path_call(name, call, at, scope)? {
+                    Some(made) => Ok(Some(made)),
+                    None => self.unknown(name, call, at, scope).map(Some),
+                };
+            }
+            "jsonb_set" | "jsonb_set_lax" | "jsonb_insert" | "jsonb_exists_any" | "jsonb_exists_all"
+            | "jsonb_delete_path" => {
                 let mut args =
                     call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
                 if let Some(second) = args.get_mut(1)
@@ -124,7 +136,7 @@ impl Binder<'_> {
         if !is_plain || call.filter.is_some() || call.over.is_some() {
             return unsupported("this clause of a function");
         }
-        let args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        let mut args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         match (&made, args.as_slice()) {
             (Made::Value, [arg]) => {
                 check_known(arg, at)?;
@@ -137,8 +149,15 @@ impl Binder<'_> {
                     return self.unknown(name, call, at, scope);
                 }
             }
-            (Made::Value, [_, _]) if !name.starts_with("to_json") => return unsupported("line feeds in JSON"),
-            (Made::Value, _) => return self.unknown(name, call, at, scope),
+            (Made::Value | Made::Lines, [_, _]) if !name.starts_with("to_json") => {
+                check_known(&args[0], at)?;
+                let is_row = matches!(args[0].get_type(&scope.schema)?, ArrowType::Struct(_));
+                if is_row == (name == "array_to_json") {
+                    return self.unknown(name, call, at, scope);
+                }
+                args.truncate(1);
+            }
+            (Made::Value | Made::Lines, _) => return self.unknown(name, call, at, scope),
             (Made::Object, args) if args.len() % 2 == 1 => {
                 let error = EngineError::new("22023", "argument list must have even number of elements");
                 let hint = format!("The arguments of {name}() must consist of alternating keys and values.");
@@ -147,6 +166,79 @@ impl Binder<'_> {
             _ => {}
         }
         self.made(make::call(made, jsonb, name, args), &scope.schema).at(at).map(Some)
+    }
+
+    /// `json_build_array(VARIADIC array)` and its kind; `None`: it is another function.
+    pub(super) fn json_of_items(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let made = match name {
+            "json_build_array" | "jsonb_build_array" => Made::Gathered,
+            "json_build_object" | "jsonb_build_object" => Made::ObjectOfItems,
+            _ => return Ok(None),
+        };
+        let [arg] = call.args.as_slice() else { return unsupported("VARIADIC beside other arguments") };
+        let array = self.expr(&arg.value, scope)?;
+        match array.get_type(&scope.schema)? {
+            ArrowType::List(item) if !matches!(item.data_type(), ArrowType::Struct(_)) => {
+                let jsonb = name.starts_with("jsonb");
+                self.made(make::call(made, jsonb, name, vec![array]), &scope.schema).at(at).map(Some)
+            }
+            ArrowType::List(_) => unsupported("VARIADIC of rows"),
+            _ => wrong(arg.value.at, "42804", "VARIADIC argument must be an array"),
+        }
+    }
+
+    /// A call of a function that takes a jsonpath, which is a literal, or one that is cast to jsonpath, or a parameter;
+    /// `None`: it is given another type.
+    fn path_call(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let mut args = vec![];
+        for (number, arg) in call.args.iter().enumerate() {
+            let bound = match number {
+                1 => match self.json_path(&arg.value, scope)? {
+                    Some(path) => path,
+                    None => return Ok(None),
+                },
+                _ => self.expr(&arg.value, scope)?,
+            };
+            args.push(bound);
+        }
+        let written: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
+        self.function_of(name, args, &scope.schema).at_value_of(&written).at(at).map(Some)
+    }
+
+    /// `jsonb @? path`, `jsonb @@ path`; `None`: it is another operator.
+    pub(super) fn path_operator(
+        &self,
+        op: &tree::Operator,
+        left: &Expr,
+        right: &tree::Expr,
+        scope: &Scope<'_>,
+    ) -> Result<Option<Expr>> {
+        let is_ours = is_jsonb(&left.get_type(&scope.schema)?) == Some(true) || (is_open(left) && op.symbol == "@?");
+        if !is_ours {
+            return Ok(None);
+        }
+        let Some(path) = self.json_path(right, scope)? else {
+            let sides = [left.clone(), self.expr(right, scope)?];
+            return no_operator(&op.symbol, &sides, &scope.schema).at(op.at).map(Some);
+        };
+        let name = if op.symbol == "@?" { "jsonb_path_exists_opr" } else { "jsonb_path_match_opr" };
+        self.function_of(name, vec![left.clone(), path], &scope.schema).at(op.at).map(Some)
+    }
+
+    /// A jsonpath, as a text; `None`: it is of another type. 42601, 22P02
+    pub(super) fn json_path(&self, path: &tree::Expr, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let path = match &path.kind {
+            ExprKind::Cast { arg, to, .. } if types::is_json_path(to) => arg,
+            _ => path,
+        };
+        match &path.kind {
+            ExprKind::Literal(tree::Literal::Text(text)) => {
+                paths::check(text).map_err(Fault::from).at(path.at)?;
+            }
+            ExprKind::Literal(tree::Literal::Null) | ExprKind::Parameter(_) => {}
+            _ => return Ok(None),
+        }
+        self.expr(path, scope).map(Some)
     }
 
     /// JSON of what an aggregate, or a window, has gathered.
@@ -214,7 +306,17 @@ impl Binder<'_> {
 
     /// The argument of a function that answers rows.
     pub(super) fn spread_arg(&self, spread: &Spread, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
-        let [arg] = call.args.as_slice() else { return self.unknown(spread.name, call, at, scope) };
+        if let Some(of_all) = spread.of_path() {
+            return match self.path_call(of_all, call, at, scope)? {
+                Some(array) => Ok(array),
+                None => self.unknown(spread.name, call, at, scope),
+            };
+        }
+        let arg = match call.args.as_slice() {
+            [arg] if !spread.populates() => arg,
+            [_, arg] if spread.populates() => arg,
+            _ => return self.unknown(spread.name, call, at, scope),
+        };
         let bound = self.expr(&arg.value, scope)?;
         if is_open(&bound) {
             return self.cast_to(bound, spread.takes(), &scope.schema).at_value_of(&[&arg.value]);
@@ -232,6 +334,9 @@ impl Binder<'_> {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
+        if spread.populates() {
+            return unsupported("a row as a value");
+        }
         if spread.is_of_records() {
             return wrong(at, "0A000", "function returning record called in context that cannot accept type record");
         }
@@ -239,6 +344,32 @@ impl Binder<'_> {
         match <[_; 1]>::try_from(spread.columns(&arg, false)) {
             Ok([(_, items)]) => Ok(Expr::Unnest(Unnest::new(items))),
             Err(_) => unsupported("a function of several columns outside of FROM"),
+        }
+    }
+
+    /// `(json_each(x)).key` in the list of SELECT. Parts of what else has some are refused.
+    pub(super) fn field(&self, of: &tree::Expr, field: &str, scope: &Scope<'_>) -> Result<Expr> {
+        match self.part_of_rows(of, field, scope)? {
+            Some(part) => Ok(part),
+            None => unsupported("this expression"),
+        }
+    }
+
+    fn part_of_rows(&self, of: &tree::Expr, field: &str, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let ExprKind::Call(call) = &of.kind else { return Ok(None) };
+        let is_plain = call.name.qualifier().is_empty() && call.over.is_none() && !call.variadic;
+        let Some(spread) = spreads::function(&call.name.last().name).filter(|_| is_plain) else { return Ok(None) };
+        if !matches!(scope.clause.get(), Clause::Items) || spread.is_of_records() {
+            return Ok(None);
+        }
+        let arg = self.spread_arg(spread, call, of.at, scope)?;
+        let columns = spread.columns(&arg, false);
+        if columns.len() == 1 {
+            return Ok(None);
+        }
+        match columns.into_iter().find(|(name, _)| *name == field) {
+            Some((_, items)) => Ok(Some(Expr::Unnest(Unnest::new(items)))),
+            None => wrong(of.at, "42703", format!("could not identify column \"{field}\" in record data type")),
         }
     }
 }

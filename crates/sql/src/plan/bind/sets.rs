@@ -6,6 +6,7 @@
 //! 2. Several lists go row by row beside each other; where one has ended before another, it is NULL.
 use super::from::{Relation, Source, columns, renamed};
 use super::query::Around;
+use super::records::Member;
 use super::scope::{Clause, Scope};
 use super::unnest::spread;
 use super::{Binder, Result, bounds};
@@ -95,7 +96,8 @@ impl Binder<'_> {
         at: At,
     ) -> Result<Option<Source>> {
         let Some(lists) = self.lists(call, at, scope, false)? else { return Ok(None) };
-        let mut made = self.lists_over(Source::nothing()?, lists, call, standing, false)?;
+        let members = self.members_of(call, standing, scope)?;
+        let mut made = self.lists_over(Source::nothing()?, lists, (call, members), standing, false)?;
         // Whether there is a row is not known.
         made.empty = false;
         Ok(Some(made))
@@ -136,7 +138,8 @@ impl Binder<'_> {
         }
         bounds::joins(left.relations.len() + 1)?;
         let standing = Standing { alias: alias.as_ref(), numbered: *ordinality, columns };
-        let mut made = self.lists_over(left.clone(), lists, call, standing, padded)?;
+        let members = self.members_of(call, standing, &scope)?;
+        let mut made = self.lists_over(left.clone(), lists, (call, members), standing, padded)?;
         let [relation] = made.relations.as_mut_slice() else { unreachable!("one relation was made") };
         relation.padded = padded;
         if left.relations.iter().any(|known| known.name == relation.name) {
@@ -149,17 +152,16 @@ impl Binder<'_> {
         Ok(Some(made))
     }
 
-    /// The rows of a source, each as often as the lists have items.
+    /// The rows of a source, each as often as the lists have items. With members, these are records.
     fn lists_over(
         &self,
         source: Source,
         mut lists: Lists,
-        call: &Call,
+        (call, members): (&Call, Option<Vec<Member>>),
         standing: Standing<'_>,
         padded: bool,
     ) -> Result<Source> {
         let shown = standing.alias.map_or(call.name.last().name.as_str(), |alias| alias.name.name.as_str());
-        let record = self.record_of(call, standing)?;
         let value = lists.len() == 1 && !standing.numbered;
         if standing.numbered {
             let all = lists.iter().map(|(_, list)| list.clone()).collect();
@@ -200,12 +202,16 @@ impl Binder<'_> {
             never_null: None,
             padded: false,
             table_oid: None,
-            value: value && record.is_none(),
+            value: value && members.is_none(),
         };
         let source = Source::of(plan, relation);
-        match record {
-            Some(spread) => self.with_columns(source, spread, standing.columns),
-            None => renamed(source, standing.alias),
+        match (members, spreads::function(&call.name.last().name)) {
+            (Some(members), Some(of)) => {
+                let source = self.with_members(source, of, members)?;
+                // The columns that stand behind the function have their names.
+                if standing.columns.is_empty() { renamed(source, standing.alias) } else { Ok(source) }
+            }
+            _ => renamed(source, standing.alias),
         }
     }
 }

@@ -189,34 +189,28 @@ impl Binder<'_> {
         }
     }
 
-    /// `x['a']` of a jsonb is `x #> '{a}'`. And `typname[0]`: a name is an array of bytes in PostgreSQL, and the first
-    /// has the number 0.
+    /// A subscript of what is no array. And `typname[0]`: a name is an array of bytes in PostgreSQL, and the first has
+    /// the number 0.
     pub(super) fn subscript(&self, whole: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         if let Some(made) = self.subscript_of_array(whole, scope)? {
             return Ok(made);
         }
         let ExprKind::Subscript { arg, subscript, .. } = &whole.kind else { return unsupported("a subscript") };
-        let tree::Subscript::Index(index) = subscript else { return unsupported("a slice") };
         let bound = self.expr(arg, scope)?;
         let of = bound.to_field(&scope.schema)?.1;
+        if field_type(&of) == Some(DataType::Jsonb) {
+            return self.part_of_jsonb(bound, subscript, scope);
+        }
         let is_name = of.metadata().get(PG_TYPE).is_some_and(|name| name == "name");
         let number = |number: i64| Expr::Literal(ScalarValue::Int64(Some(number)), None);
-        match &index.kind {
-            ExprKind::Literal(Literal::Int(at @ 0..=63)) if is_name && self.of_system.get() => {
-                self.function_of("substr", vec![bound, number(at + 1), number(1)], &scope.schema)
-            }
-            ExprKind::Literal(literal @ (Literal::Int(_) | Literal::Text(_)))
-                if field_type(&of) == Some(DataType::Jsonb) =>
-            {
-                let step = match literal {
-                    Literal::Int(at) => at.to_string(),
-                    Literal::Text(name) => name.replace('\\', "\\\\").replace('"', "\\\""),
-                    _ => unreachable!("it is one of the two"),
-                };
-                let path = Expr::Literal(ScalarValue::Utf8(Some(format!("{{\"{step}\"}}"))), None);
-                self.compared("#>", bound, path, &scope.schema)
-            }
-            _ if field_type(&of) == Some(DataType::Jsonb) || is_name => unsupported("a subscript"),
+        match subscript {
+            tree::Subscript::Index(index) if is_name => match &index.kind {
+                ExprKind::Literal(Literal::Int(at @ 0..=63)) if self.of_system.get() => {
+                    self.function_of("substr", vec![bound, number(at + 1), number(1)], &scope.schema)
+                }
+                _ => unsupported("a subscript"),
+            },
+            tree::Subscript::Slice(..) if is_name => unsupported("a slice"),
             _ => super::arrays::no_subscripts(of.data_type(), arg.at),
         }
     }

@@ -349,6 +349,11 @@ fn cast_field(to: DataType) -> FieldRef {
     })
 }
 
+pub(super) fn is_json_path(name: &TypeName) -> bool {
+    let parts: Vec<&str> = name.name.parts().iter().map(|part| part.name.as_str()).collect();
+    matches!(parts.as_slice(), ["jsonpath"] | ["pg_catalog", "jsonpath"]) && name.dimensions.is_empty()
+}
+
 fn target(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return unsupported("this type");

@@ -151,9 +151,14 @@ impl Binder<'_> {
         matches!(self.views.within.borrow().last(), Some(Within::View(_) | Within::Kept))
     }
 
+    /// Whether this is the query of a view that is made.
+    pub(super) fn defines_view(&self) -> bool {
+        self.views.defines.borrow().is_some()
+    }
+
     /// 0A000 where a definition reads a temporary table: the view would have to be temporary.
     pub(super) fn refuse_temporary(&self, table: &Table) -> Result<()> {
-        match table.temporary.is_some() && self.views.defines.borrow().is_some() {
+        match table.temporary.is_some() && self.defines_view() {
             true => unsupported("a view that reads a temporary table"),
             false => Ok(()),
         }

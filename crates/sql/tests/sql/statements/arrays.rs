@@ -132,7 +132,7 @@ async fn columns_of_arrays() {
     c.ok("UPDATE a SET i[1] = 7 WHERE id = 3", "UPDATE 1").await;
     for (change, state) in [
         ("i[0] = 1", "0A000"),
-        ("i[1] = 1, i[2] = 2", "0A000"),
+        ("i[1] = 1, i = '{2}'", "42601"),
         ("i[NULL] = 1", "22004"),
         ("i[1] = 'x'", "22P02"),
         ("id[1] = 1", "42804"),
