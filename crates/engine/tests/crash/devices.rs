@@ -46,12 +46,29 @@ fn look(world: &World, db: &Database, states: &[State]) -> Result<Option<State>,
     }
 }
 
-/// Opens and looks; `None` where it is refused.
+/// Opens and looks; `None` where it is refused, or where redo finds out in the background that a page cannot be made:
+/// the log's sealed segments are not read for an opening.
 fn reopen(world: &World, states: &[State]) -> Result<Option<(Database, State)>, String> {
     match world.open() {
-        Ok(db) => Ok(look(world, &db, states)?.map(|is| (db, is))),
-        Err(e) if CODES.contains(&e.state.0) => Ok(None),
-        Err(e) => Err(format!("refused with an error of another kind: {e:?}")),
+        Ok(db) => {
+            let is = look(world, &db, states)?;
+            let (env, d) = (world.sim.env(), db.clone());
+            world.sim.run(async move {
+                while d.store().pages_waiting() > 0 && d.failure().is_none() {
+                    env.sleep(Duration::from_millis(100)).await;
+                }
+            });
+            refused_for(db.failure())?;
+            Ok(is.filter(|_| db.failure().is_none()).map(|is| (db, is)))
+        }
+        Err(e) => refused_for(Some(e)).map(|()| None),
+    }
+}
+
+fn refused_for(why: Option<EngineError>) -> Result<(), String> {
+    match why {
+        Some(e) if !CODES.contains(&e.state.0) => Err(format!("refused with an error of another kind: {e:?}")),
+        _ => Ok(()),
     }
 }
 

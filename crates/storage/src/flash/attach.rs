@@ -28,7 +28,7 @@
 //!    read. Each page that is changed there, and of which no current frame has that, *lacks* it: the disk may have it
 //!    or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the version that it finds with the
 //!    LSN that the indexes say, and if that is older repeats the page's changes from the log. The version may be an
-//!    older frame: one that is met as a version of the page there, or that nothing changed before, is a base
+//!    older frame: one that is met as a version of the page there, or that was its page's newest before, is a base
 //!    (invariant 4). So redo begins where the log is settled only if all of the part before could be noted, within the
 //!    memory for such pages; else at the retain LSN.
 //! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
@@ -45,7 +45,7 @@ use crate::error::Result;
 use crate::identity::{Identity, Role};
 use crate::log::batch::{Batch, EVENT};
 use crate::log::history::{Everything, Visitor, Wanting, starts_afresh};
-use crate::log::index::{self, SegmentIndex};
+use crate::log::index::{self, Place, SegmentIndex};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
@@ -116,7 +116,8 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// `is_version`: whether the page had this LSN after one of these changes; `places`: where they are, from the last
+    /// `is_version`: whether the page had this LSN after one of these changes, and what changed it next lies at or
+    /// behind the retain LSN; `places`: where they are, from the last
     /// one on in which it begins `afresh`.
     fn note(
         &self,
@@ -135,8 +136,8 @@ impl Kept<'_> {
             return lacking.add(page, (since, last), places, afresh, self.room);
         }
         let floor = *self.tier.floor.lock();
-        let known = |lsn: Lsn| lsn <= floor || is_version(lsn);
-        if let Err(Lacks { since, dropped }) = self.tier.part(page).lock().note_kept(page, since, last, known) {
+        let noted = self.tier.part(page).lock().note_kept(page, since, last, is_version, floor);
+        if let Err(Lacks { since, dropped }) = noted {
             self.tier.count_restored(|r| r.older += u64::from(dropped));
             lacking.add(page, (since, last), places, afresh, self.room);
         }
@@ -206,7 +207,12 @@ impl FlashHome {
         let kept = Kept { tier: self, finding: self.is_finding(), retain, redo, room, lacking: Mutex::default() };
         let by_index = |index: &SegmentIndex| {
             for (page, places) in index.pages() {
-                let is_version = |lsn| places.binary_search_by_key(&lsn, |place| index.lsns(*place).1).is_ok();
+                let is_version = |lsn| {
+                    let at = places.binary_search_by_key(&lsn, |place| index.lsns(*place).1);
+                    // The first segment's index also has what lies below the retain LSN, which nobody repeats.
+                    let goes_on = |next: &Place| index.lsns(*next).0 >= retain;
+                    at.is_ok_and(|at| places.get(at + 1).is_none_or(goes_on))
+                };
                 let needed = index::from_last_beginning(places);
                 if let ([first, .., last] | [first @ last], [begin, ..]) = (places, needed) {
                     let (span, spans) = ((index.lsns(*first).0, index.lsns(*last).1), needed.iter());

@@ -361,7 +361,7 @@ fn a_free_frame_is_listed_as_a_base() {
 fn what_a_free_frame_holds_is_a_base_or_nothing() {
     let mut part = Partition::new(Arc::default());
     part.set_order(FlashOrder::Lru2);
-    part.grow(8);
+    part.grow(10);
     let base = |no, lsn| Entry { base: true, ..Entry::of(page(no), Lsn(lsn)) };
     for (frame, no) in [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)] {
         assert!(part.find_again(frame, base(no, 50)), "page {no}");
@@ -369,15 +369,19 @@ fn what_a_free_frame_holds_is_a_base_or_nothing() {
     assert!(part.find_again(5, Entry::of(page(5), Lsn(50))), "the same version, and nothing is newer");
     assert!(!part.find_again(6, base(5, 50)));
     assert!(part.find_again(7, base(6, 50)));
+    assert!(part.find_again(8, base(7, 50)) && part.find_again(9, Entry::of(page(8), Lsn(50))));
     let redone = |start, end, before| Noted { start: Lsn(start), end: Lsn(end), redo: Some(Some(Lsn(before))) };
     assert_eq!(part.note(page(1), redone(70, 80, 50)), None, "the log goes on from it");
     assert_eq!(part.note(page(1), redone(80, 90, 80)), None);
     assert_eq!(part.note(page(2), redone(70, 80, 60)), Some(false), "it has changed between");
     assert_eq!(part.note(page(3), redone(40, 50, 30)), None, "its newest version: what was newer is lost");
-    assert_eq!(part.note_kept(page(6), Lsn(60), Lsn(90), |_| true), Err(Lacks { since: Lsn(60), dropped: false }));
+    let mut kept = |no, is_version: bool| part.note_kept(page(no), Lsn(60), Lsn(90), |_| is_version, Lsn(55));
+    assert_eq!(kept(6, true), Err(Lacks { since: Lsn(60), dropped: false }));
+    assert_eq!(kept(7, false), Err(Lacks { since: Lsn(60), dropped: true }), "old as it is, it may have changed since");
+    assert_eq!(kept(8, false), Err(Lacks { since: Lsn(60), dropped: false }), "it was the newest version");
     let mut found = Vec::new();
     assert_eq!(part.end_finding(Lsn(45), Lsn(95), |what| found.push(what)), []);
     // Of page 4 the log says nothing, so what it has is older; of page 5 neither, and the version was not met.
-    assert_eq!(found, [Found::Base, Found::Dirty, Found::Older, Found::Unknown, Found::Base]);
+    assert_eq!(found, [Found::Base, Found::Dirty, Found::Older, Found::Unknown, Found::Base, Found::Base]);
     part.assert_sound();
 }

@@ -323,6 +323,17 @@ impl Device for InHalves {
     }
 }
 
+/// A home whose data device takes its time.
+fn written_in_halves(env: &terrace_env::Env, double_write: bool) -> Arc<DiskHome> {
+    let mut bench = bench(None, 512);
+    bench.devices.data = Arc::new(InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() });
+    let mut config = config();
+    if !double_write {
+        config.safeguards = Safeguards::without(Safeguard::DoubleWrite);
+    }
+    home(env, &bench, &config)
+}
+
 /// A page that is read while it is written is no damaged page.
 #[test]
 fn s8_a_page_read_while_it_is_written_is_read_again() {
@@ -330,14 +341,7 @@ fn s8_a_page_read_while_it_is_written_is_read_again() {
         let sim = Sim::new(seed, 2);
         let env = sim.env();
         sim.run(async move {
-            let mut bench = bench(None, 512);
-            let device = InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() };
-            bench.devices.data = Arc::new(device);
-            let mut config = config();
-            if !double_write {
-                config.safeguards = Safeguards::without(Safeguard::DoubleWrite);
-            }
-            let home = home(&env, &bench, &config);
+            let home = written_in_halves(&env, double_write);
             for lsn in 1..8 {
                 let written = home.write_back((3..6).map(|no| back(data(no), lsn, lsn)).collect(), Reason::Age);
                 let read = async {
@@ -372,14 +376,7 @@ fn pages_of_undo_do_not_wait_behind_a_slow_data_device() {
         let sim = Sim::new(seed, 2);
         let env = sim.env();
         sim.run(async move {
-            let mut bench = bench(None, 512);
-            let device = InHalves { device: MemoryDevice::new("data", 64 << 20), env: env.clone() };
-            bench.devices.data = Arc::new(device);
-            let mut config = config();
-            if !double_write {
-                config.safeguards = Safeguards::without(Safeguard::DoubleWrite);
-            }
-            let home = home(&env, &bench, &config);
+            let home = written_in_halves(&env, double_write);
             let from = env.now();
             let of_data = home.write_back((0..64).map(|no| back(data(2 * no), 10, 5)).collect(), Reason::Evict);
             let of_undo = home.write_back(vec![back(PageId::new(UNDO, 1), 10, 5)], Reason::Evict);

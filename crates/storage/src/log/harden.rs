@@ -14,9 +14,8 @@
 //!    one sync covers; a newer page at home; a control file that was written when the log was durable beyond the end; a
 //!    commit behind the end that was (each commit says how far the log was durable); many sectors behind the end that
 //!    cannot be read, or one of the batch that begins there, or behind a sealed segment the next one's header: a power
-//!    failure may leave half of a batch, but what it
-//!    leaves can be read. Then the log is damaged, or its device has lost a write, and the opening is refused: what is
-//!    missing was acknowledged.
+//!    failure may leave half of a batch, but what it leaves can be read. Then the log is damaged, or its device has
+//!    lost a write, and the opening is refused: what is missing was acknowledged.
 
 use super::batch::{Batch, EVENT};
 use super::reader::SegmentImage;

@@ -112,11 +112,6 @@ impl Replacer {
         self.free_count.fetch_add(1, Ordering::AcqRel);
     }
 
-    #[cfg(test)]
-    pub(super) fn queued(&self) -> usize {
-        self.to_write.lock().len()
-    }
-
     pub(super) fn take_to_write(&self) -> Vec<PageId> {
         std::mem::take(&mut *self.to_write.lock())
     }
@@ -174,7 +169,7 @@ impl Pool {
     }
 
     /// Frees up to `want` clean victims, looking at no more than `limit`; dirty ones on the way are queued for writing,
-    /// and it ends where a group of them waits. Returns how many were freed.
+    /// at most a group of them. Returns how many were freed.
     pub(super) fn sweep(&self, want: usize, limit: usize) -> usize {
         let mut policy = self.replacer.policy.lock();
         for stripe in &self.replacer.stripes {
@@ -192,11 +187,11 @@ impl Pool {
                 Fate::Dirty(page) => {
                     policy.order.veto(frame);
                     let mut queue = self.replacer.to_write.lock();
-                    if queue.len() >= self.write_group {
-                        break;
-                    }
                     if !self.all().at(frame).queued.swap(true, Ordering::AcqRel) {
                         queue.push(page);
+                    }
+                    if queue.len() >= self.write_group {
+                        break;
                     }
                 }
             }

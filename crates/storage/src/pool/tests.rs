@@ -89,31 +89,6 @@ fn eviction_under_pressure_keeps_data() {
     }
 }
 
-/// While victims wait for a slow home, those who want frames look for more. What they find must not go home in a burst.
-#[test]
-fn victims_that_wait_are_few_however_many_want_frames() {
-    simulate(|env| async move {
-        let f = fixture(env, 128).await;
-        f.seed(0..200);
-        for no in 0..128 {
-            f.set(no, no as u64).await.unwrap();
-        }
-        f.home.hold_writes.store(true, SeqCst);
-        let wanting = join_all((128..168).map(|no| f.value(no)));
-        let letting = async {
-            f.env.sleep(Duration::from_millis(50)).await;
-            let begun: usize = f.home.inside.lock().writes.iter().map(|(pages, _)| pages.len()).sum();
-            assert!((8..=24).contains(&begun), "{begun} pages are on their way");
-            assert!(f.pool.replacer.queued() <= 8);
-            f.home.hold_writes.store(false, SeqCst);
-        };
-        let (read, ()) = futures::join!(wanting, letting);
-        read.into_iter().zip(128..).for_each(|(value, no)| assert_eq!(value.unwrap(), no));
-        let evicted = f.pool.stats().dirty_evictions;
-        assert!(evicted <= 40 + 24, "{evicted} went home for 40 that came");
-    });
-}
-
 #[test]
 fn clean_victims_go_without_writing_and_the_home_is_told() {
     simulate(|env| async move {

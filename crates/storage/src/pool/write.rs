@@ -21,9 +21,7 @@ use crate::home::{Reason, WriteBack};
 use crate::page::header;
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
-use futures::StreamExt;
 use futures::future::try_join_all;
-use futures::stream::FuturesUnordered;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use terrace_device::IoBuf;
@@ -31,8 +29,6 @@ use tokio::sync::{Notify, oneshot};
 
 /// How long the cleaner rests after a failed write.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
-/// Groups of victims from which on no more are begun: one that waits for a slow disk does not hold up the next.
-const EVICTIONS: usize = 2;
 
 /// A page that is being written. If this is dropped before the end, the page stays as dirty as it was.
 struct Writing {
@@ -211,19 +207,24 @@ impl Pool {
 
     /// Refills the reserve of free frames: from clean victims first, then from dirty ones, in groups.
     async fn refill(&self) {
-        let mut evicting = FuturesUnordered::new();
         loop {
             let want = self.reserve.saturating_sub(self.replacer.free_count());
-            if want > 0 && evicting.len() < EVICTIONS {
-                let freed = self.sweep(want, self.all().len());
-                let victims = if freed < want { self.replacer.take_to_write() } else { vec![] };
-                evicting.extend(self.groups_of(victims).into_iter().map(|group| self.evict_dirty(group)));
-                if freed > 0 {
-                    continue; // Tasks may have taken some meanwhile.
-                }
+            if want == 0 {
+                return;
             }
-            // None: there are enough, or all are in use. Tasks that wait for a frame ask again.
-            let Some(result) = evicting.next().await else { return };
+            let freed = self.sweep(want, self.all().len());
+            if freed == want {
+                return;
+            }
+            let mut victims = self.replacer.take_to_write();
+            if victims.is_empty() {
+                if freed == 0 {
+                    return; // All in use; tasks that wait for a frame ask again.
+                }
+                continue;
+            }
+            victims.sort_unstable();
+            let result = self.evict_dirty(&victims).await;
             let failed = result.is_err();
             *self.failure.lock() = result.err();
             self.freed.notify_waiters();
@@ -234,22 +235,18 @@ impl Pool {
         }
     }
 
-    /// In groups of one tablespace, so that none waits for two devices.
-    fn groups_of(&self, mut pages: Vec<PageId>) -> Vec<Vec<PageId>> {
-        pages.sort_unstable();
-        let spaces = pages.chunk_by(|a, b| a.space == b.space);
-        spaces.flat_map(|of| of.chunks(self.write_group)).map(<[PageId]>::to_vec).collect()
-    }
-
-    /// Writes a group of dirty victims and frees their frames.
-    async fn evict_dirty(&self, victims: Vec<PageId>) -> Result<()> {
-        for &page in &victims {
+    async fn evict_dirty(&self, victims: &[PageId]) -> Result<()> {
+        for &page in victims {
             if let Some(pin) = self.peek(page) {
                 pin.frame().queued.store(false, Ordering::Release);
             }
         }
-        for page in self.write_group(victims, Reason::Evict).await?.written {
-            self.try_free(page, false); // The home was offered it, dirty, just now.
+        // Groups of one tablespace, which is one device: none waits for two.
+        let spaces = victims.chunk_by(|a, b| a.space == b.space);
+        for group in spaces.flat_map(|of| of.chunks(self.write_group)) {
+            for page in self.write_group(group.to_vec(), Reason::Evict).await?.written {
+                self.try_free(page, false); // The home was offered it, dirty, just now.
+            }
         }
         Ok(())
     }

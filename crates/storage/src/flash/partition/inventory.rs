@@ -298,20 +298,25 @@ impl Partition {
     }
 
     /// The page was changed between `since` and `last`, and redo does not repeat that: the disk need not have it.
-    /// `Err`: nor has a frame; since when. In the log's order. `is_known`: this was a version of the page, and what
-    /// changed it next is one of these changes or a later one.
+    /// `Err`: nor has a frame; since when. In the log's order. `is_version`: a change that is noted made this version,
+    /// and all later ones are noted; up to the `floor`, what an entry names as its page's newest was that.
     pub(in crate::flash) fn note_kept(
         &mut self,
         page: PageId,
         since: Lsn,
         last: Lsn,
-        is_known: impl Fn(Lsn) -> bool,
+        is_version: impl Fn(Lsn) -> bool,
+        floor: Lsn,
     ) -> Result<(), Lacks> {
         let Some(frame) = self.find(page) else { return Err(Lacks { since, dropped: false }) };
         let record = self.record(frame);
         let (lsn, before) = (record.lsn(), (record.at != super::NONE).then(|| record.rec()));
         let (begins, since) = (since, before.map_or(since, |before| before.min(since)));
-        let goes_on = matches!(self.said[frame as usize], Said::Met | Said::Base) || is_known(lsn);
+        // What changed the page next is one of these changes, or a later one. Of a base it may be one that nobody has
+        // noted, however old its version (invariant 1).
+        let said = self.said[frame as usize];
+        let was_newest = lsn <= floor && said != Said::OnlyBase;
+        let goes_on = matches!(said, Said::Met | Said::Base) || was_newest || is_version(lsn);
         if last > lsn && !goes_on {
             self.unfound(frame);
             return Err(Lacks { since, dropped: true });
