@@ -9,7 +9,7 @@
 //!    defines anything sees.
 //! 4. Tables, indexes and views of a schema share one name space, as in PostgreSQL; so do its types ([`names`]). Object
 //!    ids are never reused.
-use crate::types::{DataType, Datum};
+use crate::types::{DataType, Datum, Digits};
 use access::{Access, Defaults, Member};
 use comments::Comments;
 use domains::{Domain, Domains};
@@ -65,8 +65,8 @@ pub struct ColumnDef {
     pub dropped: bool,
     /// Whose conditions values keep; `data_type` is its base.
     pub domain: Option<Arc<Domain>>,
-    /// Of a second, that values keep: of timestamps, times and intervals.
-    pub digits: Option<u8>,
+    /// That values keep beyond what the type says.
+    pub digits: Option<Digits>,
 }
 
 impl ColumnDef {

@@ -12,6 +12,7 @@ use std::fmt;
 pub mod array;
 mod bytea;
 pub mod decimal;
+pub mod digits;
 pub mod enums;
 mod from;
 pub mod interval;
@@ -27,6 +28,7 @@ mod zone;
 
 pub use array::{Array, ArrayView, Items};
 pub use decimal::Decimal;
+pub use digits::Digits;
 pub use enums::EnumType;
 pub use interval::Interval;
 pub use numeric::{MAX_PRECISION, Numeric, divide_rounded, power_of_ten};

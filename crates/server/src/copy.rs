@@ -83,14 +83,28 @@ pub(crate) async fn copy_in(shared: &Shared, wire: &mut Wire, mut copy: Box<Copy
 pub(crate) async fn copy_from_file(wire: &mut Wire, mut copy: Box<CopyIn>) -> Result<(), Failure> {
     let path = copy.file().expect("its data lies in a file").to_owned();
     copy.reads_fields_by(decode::field);
-    let mut file = CopyFile::open(path).await?;
+    // A file may be a pipe, and make it wait (invariant 3).
+    let mut file = unless_cancelled(&copy, wire, CopyFile::open(path)).await?;
     loop {
-        let part = wire.watch(pin!(file.read())).await??;
+        let part = unless_cancelled(&copy, wire, file.read()).await?;
         if part.is_empty() {
             wire.put(complete(copy.finish().await?));
             return Ok(());
         }
         copy.data(&part).await?;
+    }
+}
+
+async fn unless_cancelled<T>(
+    copy: &CopyIn,
+    wire: &mut Wire,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T, Failure> {
+    let work = pin!(work);
+    tokio::select! {
+        biased;
+        error = copy.cancelled() => Err(error.into()),
+        done = wire.watch(work) => Ok(done??),
     }
 }
 

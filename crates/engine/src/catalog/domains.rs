@@ -13,7 +13,7 @@ use super::system::{bad, object};
 use super::temporary::{Placements, space_of};
 use super::{Catalog, ColumnDef, Table, enums, next_version};
 use crate::error::Result;
-use crate::types::{Array, DataType, Datum, Items};
+use crate::types::{Array, DataType, Datum, Digits, Items};
 use std::sync::{Arc, LazyLock};
 use terrace_storage::ObjectId;
 
@@ -25,8 +25,8 @@ pub struct Domain {
     pub space: Space,
     pub name: String,
     pub base: DataType,
-    /// Of a second, that values keep.
-    pub digits: Option<u8>,
+    /// That values keep beyond what the base says.
+    pub digits: Option<Digits>,
     pub not_null: bool,
     pub default_sql: Option<String>,
     /// By name.
@@ -149,16 +149,16 @@ fn read(row: &[Datum], known: &enums::Enums, places: &Placements) -> Result<Doma
     read().ok_or_else(|| bad("domains"))
 }
 
-/// Digits of a second, as a row has them.
-pub(super) fn digits_datum(digits: Option<u8>) -> Datum {
-    digits.map_or(Datum::Null, |digits| Datum::Int4(digits.into()))
+/// Digits, as a row has them.
+pub(super) fn digits_datum(digits: Option<Digits>) -> Datum {
+    digits.map_or(Datum::Null, |digits| Datum::Int4(digits.number()))
 }
 
 /// The same back; `None`: it makes no sense.
-pub(super) fn read_digits(digits: &Datum) -> Option<Option<u8>> {
+pub(super) fn read_digits(digits: &Datum) -> Option<Option<Digits>> {
     match digits {
         Datum::Null => Some(None),
-        Datum::Int4(digits @ 0..=6) => Some(Some(*digits as u8)),
+        Datum::Int4(number) => Digits::of_number(*number).map(Some),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! | table | columns |
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
-//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position), dropped, domain (its oid), digits (of a second, that values keep) |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position), dropped, domain (its oid), digits (that values keep beyond what the type says: of a second, or PostgreSQL's modifier of a numeric) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
 //! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, schemas, default privileges, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |

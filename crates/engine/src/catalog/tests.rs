@@ -31,7 +31,7 @@ fn definitions_survive_their_rows() {
         ColumnDef { default_sql: Some("1 + 1".into()), missing: Datum::Int4(3), ..ColumnDef::new("a", DataType::Int4) },
         ColumnDef::new("b", DataType::Varchar(7)).not_null(),
         ColumnDef { domain: Some(domain.clone()), ..ColumnDef::new("c", DataType::Int4) },
-        ColumnDef { digits: Some(3), ..ColumnDef::new("e", DataType::Time) },
+        ColumnDef { digits: Some(Digits::Second(3)), ..ColumnDef::new("e", DataType::Time) },
         ColumnDef { generated: Some("(a || ')')".into()), ..ColumnDef::new("g", DataType::Text).not_null() },
     ];
     let t = Table::new(ObjectId(20), "t".into(), columns, vec![index(21, "i", false), index(22, "t_pkey", true)]);

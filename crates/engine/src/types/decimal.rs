@@ -20,6 +20,7 @@ use super::numeric::{Numeric, field_overflow, power_of_ten};
 use crate::error::{EngineError, Result};
 use num_bigint::{BigInt, BigUint, Sign};
 use std::cmp::Ordering;
+use std::fmt::Display;
 
 mod arithmetic;
 mod powers;
@@ -66,6 +67,12 @@ fn ten_to(n: u32) -> BigInt {
 /// 22003
 fn overflow() -> EngineError {
     EngineError::new("22003", "value overflows numeric format")
+}
+
+/// 22003 of an infinity that a type's digits do not hold.
+fn infinite_field(precision: impl Display, scale: impl Display) -> EngineError {
+    let detail = format!("A field with precision {precision}, scale {scale} cannot hold an infinite value.");
+    EngineError::new("22003", "numeric field overflow").with_detail(detail)
 }
 
 /// `value / divisor`, rounded (invariant 4).
@@ -208,11 +215,7 @@ impl Decimal {
                 let error = EngineError::unsupported(format!("NaN is no numeric({precision},{scale}) here"));
                 return Err(error.with_hint("A column of type numeric, without digits, takes it."));
             }
-            _ => {
-                let detail =
-                    format!("A field with precision {precision}, scale {scale} cannot hold an infinite value.");
-                return Err(EngineError::new("22003", "numeric field overflow").with_detail(detail));
-            }
+            _ => return Err(infinite_field(precision, scale)),
         };
         let unscaled = match v.scale > scale.into() {
             true => divide_rounded(&v.unscaled, &ten_to(v.scale - u32::from(scale))),
@@ -220,6 +223,22 @@ impl Decimal {
         };
         let unscaled = i128::try_from(unscaled).map_err(|_| field_overflow(precision, scale))?;
         Numeric { unscaled, scale }.checked(precision)
+    }
+
+    /// Rounded to a scale. 22003 where it has more digits than a numeric of that precision and scale.
+    pub(super) fn limited(&self, precision: u16, scale: i16) -> Result<Decimal> {
+        match self {
+            Decimal::Finite(_) => {}
+            Decimal::NaN => return Ok(Decimal::NaN),
+            _ => return Err(infinite_field(precision, scale)),
+        }
+        let rounded = self.round(scale.into())?;
+        // (At a scale below zero the integer has the zeros at its end, too.)
+        let most = ten_to(u32::from(precision) + u32::from(scale.min(0).unsigned_abs()));
+        match &rounded {
+            Decimal::Finite(v) if v.unscaled.magnitude() >= most.magnitude() => Err(field_overflow(precision, scale)),
+            _ => Ok(rounded),
+        }
     }
 
     /// The stored form (invariant 3).

@@ -37,7 +37,8 @@ pub fn divide_rounded(value: i128, divisor: i128) -> i128 {
 }
 
 /// 22003 of a value that a type's digits do not hold, as PostgreSQL words it.
-pub(super) fn field_overflow(precision: u8, scale: u8) -> EngineError {
+pub(super) fn field_overflow(precision: impl Into<i32>, scale: impl Into<i32>) -> EngineError {
+    let (precision, scale) = (precision.into(), scale.into());
     let limit = match precision - scale {
         0 => "1".to_owned(),
         digits => format!("10^{digits}"),

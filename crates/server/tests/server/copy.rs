@@ -383,3 +383,23 @@ async fn files_of_the_server() {
     assert!(!std::path::Path::new(&at("secret")).exists());
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A pipe that nobody writes to, and one whose writer says nothing.
+#[tokio::test]
+async fn a_copy_that_waits_for_its_file_can_be_cancelled() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let pipe = std::env::temp_dir().join(format!("terrace-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    client.batch_execute("SET statement_timeout = '300ms'").await.unwrap();
+    let sql = format!("COPY t FROM '{}'", pipe.display());
+    assert_eq!(state(client.batch_execute(&sql).await), "57014");
+    // It lets go the thread that waits there, and then the next one opens it.
+    let writer = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    assert_eq!(state(client.batch_execute(&sql).await), "57014");
+    drop(writer);
+    std::fs::remove_file(&pipe).unwrap();
+    assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+}

@@ -257,7 +257,7 @@ fn compute(function: Function, left: &ColumnarValue, right: &ColumnarValue, rows
 /// Of plain numerics, or what becomes such.
 fn plain(function: Function, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
     let [left, right] = [left, right].map(|side| convert_array(side, NUMERIC));
-    let (left, right) = (decimals(&left?), decimals(&right?));
+    let (left, right) = (left?, right?);
     let compute = match function {
         Function::Add => Decimal::add,
         Function::Subtract => Decimal::subtract,
@@ -265,8 +265,8 @@ fn plain(function: Function, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayR
         Function::Divide => Decimal::divide,
         Function::Modulo => Decimal::remainder,
     };
-    collected(left.iter().zip(&right).map(|pair| match pair {
-        (Some(a), Some(b)) => compute(a, b).map(Some).map_err(tunnel),
+    collected(decimals(&left).zip(decimals(&right)).map(|(left, right)| match (left?, right?) {
+        (Some(a), Some(b)) => compute(&a, &b).map(Some).map_err(tunnel),
         _ => Ok(None),
     }))
 }

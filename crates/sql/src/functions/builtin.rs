@@ -412,8 +412,9 @@ pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<Arr
         }
         _ => ask_for("as_text", std::slice::from_ref(&array), array.len())?,
     };
-    let mut builder = ColumnBuilder::new(DataType::Text, array.len());
+    let (mut builder, check) = (ColumnBuilder::new(DataType::Text, array.len()), memory::check_of(&array));
     for row in 0..array.len() {
+        check().map_err(tunnel)?;
         let text = match (array_datum(&array, row), data_type) {
             (Datum::Null, _) => Datum::Null,
             (Datum::Text(text), Some(DataType::Char(n))) => Datum::Text(padded(&text, n).into()),

@@ -6,6 +6,7 @@
 //! operators. Names of result columns stay.
 use crate::cast::cast_datum;
 use crate::error::tunnel;
+use crate::memory::check_of;
 use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimestampMicrosecondType};
@@ -74,8 +75,9 @@ pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> 
             return Ok(made);
         }
     }
-    let mut builder = ColumnBuilder::new(to, array.len());
+    let (mut builder, check) = (ColumnBuilder::new(to, array.len()), check_of(&array));
     for row in 0..array.len() {
+        check().map_err(tunnel)?;
         builder.push(cast_datum(array_datum(&array, row), to, true).map_err(tunnel)?.as_ref());
     }
     let made = builder.finish();

@@ -434,14 +434,12 @@ fn extracted(part: Part, of: &ArrayRef) -> Result<ArrayRef> {
     if !may_be_infinite(part, of.data_type()) {
         return Ok(fields);
     }
-    let fields = decimal::decimals(&convert_array(&fields, DataType::Numeric(None))?);
+    let fields = convert_array(&fields, DataType::Numeric(None))?;
     let times = micros_of(of)?;
-    decimal::collected(fields.into_iter().zip(times.iter()).map(|(field, time)| {
-        Ok(match time {
-            Some(i64::MIN) => Some(Decimal::MinusInfinity),
-            Some(i64::MAX) => Some(Decimal::Infinity),
-            _ => field,
-        })
+    decimal::collected(decimal::decimals(&fields).zip(times.iter()).map(|(field, time)| match time {
+        Some(i64::MIN) => Ok(Some(Decimal::MinusInfinity)),
+        Some(i64::MAX) => Ok(Some(Decimal::Infinity)),
+        _ => field,
     }))
 }
 

@@ -12,6 +12,7 @@ use crate::error::{tunnel, unsupported};
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::type_name;
 use crate::functions::convert::{micros_of, moments_of};
+use crate::memory::check_of;
 use crate::values::{array_datum, engine_array, engine_type, enum_of, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -112,8 +113,9 @@ fn times(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
 fn numbers(values: &ArrayRef, patterns: &StringArray) -> Result<StringArray> {
     let values = engine_array(values).map_err(tunnel)?;
     let mut read: BTreeMap<&str, number::Pattern> = BTreeMap::new();
-    let mut out = Vec::with_capacity(values.len());
+    let (mut out, check) = (Vec::with_capacity(values.len()), check_of(&values));
     for (row, pattern) in patterns.iter().enumerate() {
+        check().map_err(tunnel)?;
         let number = match array_datum(&values, row) {
             Datum::Int2(n) => Some(Given::Whole(n.into())),
             Datum::Int4(n) => Some(Given::Whole(n.into())),

@@ -3,6 +3,8 @@
 use crate::error::unsupported;
 use std::sync::Arc;
 use terrace_engine::Domain;
+use terrace_engine::types::Digits;
+use terrace_engine::types::digits::numeric_of;
 use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Result};
 use terrace_grammar::statement::{Body, ExprKind, Literal, Name, Query, Statement, TypeName};
 
@@ -28,13 +30,16 @@ pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
     if name.dimensions.is_empty() { Some(of) } else { of.array() }
 }
 
-/// What a column's type name says: how values are stored, the digits of a second that they keep, and their domain.
-pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType, Option<u8>, Option<Arc<Domain>>)> {
+/// What a column's type name says: how values are stored, the digits that they keep, and their domain.
+pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType, Option<Digits>, Option<Arc<Domain>>)> {
     if let Some(domain) = domain_named(name, catalog).filter(|_| known(name).is_err()) {
         if !name.dimensions.is_empty() {
             return Err(unsupported("an array of a domain"));
         }
         return Ok((domain.base, domain.digits, Some(domain.clone())));
+    }
+    if let Some((of, digits)) = numeric_digits(name)?.filter(|_| name.dimensions.is_empty()) {
+        return Ok((of, digits, None));
     }
     let of_time = matches!(own_name(name), Some("timestamp" | "timestamptz" | "time" | "interval"));
     match name.modifiers.as_slice() {
@@ -45,7 +50,8 @@ pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType,
                 _ => return data_type(name, catalog).map(|of| (of, None, None)),
             };
             let whole = TypeName { modifiers: vec![], ..name.clone() };
-            Ok((data_type(&whole, catalog)?, Some(digits).filter(|digits| *digits < 6), None))
+            let digits = Some(digits).filter(|digits| *digits < 6).map(Digits::Second);
+            Ok((data_type(&whole, catalog)?, digits, None))
         }
         _ => data_type(name, catalog).map(|of| (of, None, None)),
     }
@@ -103,8 +109,7 @@ pub(crate) fn known(name: &TypeName) -> Result<DataType> {
         (Some("time"), [] | [6]) => DataType::Time,
         (Some("interval"), [] | [6]) if name.fields.is_none() => DataType::Interval,
         (Some("numeric"), []) => DataType::Numeric(None),
-        (Some("numeric"), [precision]) => exact(*precision, 0)?,
-        (Some("numeric"), [precision, scale]) => exact(*precision, *scale)?,
+        (Some("numeric"), [_] | [_, _]) => exact(name)?,
         (Some("varchar"), []) => DataType::Varchar(0),
         (Some("varchar"), [length]) => of_length("varchar", *length)?,
         (Some("bpchar"), [length]) => of_length("char", *length)?,
@@ -187,18 +192,33 @@ fn shown(name: &TypeName) -> String {
     format!("{own}{}", "[]".repeat(name.dimensions.len()))
 }
 
-fn exact(precision: i64, scale: i64) -> Result<DataType> {
-    if (39..=1000).contains(&precision) {
-        let error = unsupported(format!("numeric of precision {precision}"));
-        return Err(error.with_hint("Use a precision of at most 38."));
+/// What `numeric(50, 3)` says; `None` where that is not its form.
+pub(crate) fn numeric_digits(name: &TypeName) -> Result<Option<(DataType, Option<Digits>)>> {
+    if own_name(name) != Some("numeric") {
+        return Ok(None);
     }
-    let outside = |what: &str, value: i64, limits: &str| {
-        EngineError::new("22023", format!("NUMERIC {what} {value} must be between {limits}"))
+    let number = |expr: &terrace_grammar::statement::Expr| match &expr.kind {
+        ExprKind::Literal(Literal::Int(value)) => Some(*value),
+        _ => None,
     };
-    let narrow = u8::try_from(precision).map_err(|_| outside("precision", precision, "1 and 1000"))?;
-    let small = u8::try_from(scale).map_err(|_| outside("scale", scale, &format!("0 and precision {precision}")))?;
-    let data_type = DataType::Numeric(Some((narrow, small)));
-    data_type.check().map(|()| data_type)
+    let numbers: Option<Vec<i64>> = name.modifiers.iter().map(number).collect();
+    match numbers.as_deref() {
+        Some([precision]) => numeric_of(*precision, 0).map(Some),
+        Some([precision, scale]) => numeric_of(*precision, *scale).map(Some),
+        Some([_, _, _, ..]) => Err(EngineError::new("22023", "invalid NUMERIC type modifier")),
+        _ => Ok(None),
+    }
+}
+
+/// A numeric whose digits the type says.
+fn exact(name: &TypeName) -> Result<DataType> {
+    match numeric_digits(name)? {
+        Some((of, None)) => Ok(of),
+        _ => {
+            let error = unsupported(format!("{} of more than 38 digits here", shown(name)));
+            Err(error.with_hint("Use numeric without digits."))
+        }
+    }
 }
 
 fn of_length(name: &str, length: i64) -> Result<DataType> {

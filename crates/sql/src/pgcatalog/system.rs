@@ -182,7 +182,8 @@ pub(crate) fn known_type(oid: u32, typmod: Option<i32>) -> String {
         }
         (Some(t), Some(m)) if matches!(t.oid, 1042 | 1043) && m >= 4 => format!("{}({})", t.sql_name, m - 4),
         (Some(t), Some(m)) if t.oid == 1700 && m >= 4 => {
-            format!("{}({},{})", t.sql_name, (m - 4) >> 16, (m - 4) & 0xffff)
+            let scale = ((m - 4) & 0x7ff ^ 0x400) - 0x400; // Of 11 bits, with a sign.
+            format!("{}({},{scale})", t.sql_name, (m - 4) >> 16)
         }
         (Some(t), Some(m)) if m >= 0 && matches!(t.oid, 1083 | 1114 | 1184 | 1186) => {
             let (first, rest) = t.sql_name.split_once(' ').map_or((t.sql_name, ""), |(first, rest)| (first, rest));

@@ -25,7 +25,6 @@ use crate::statement::views::{dependent_views, refuse_views};
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Rights, Securable};
-use terrace_engine::types::interval::rounded_datum;
 use terrace_engine::{
     Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Space, Table,
 };
@@ -494,7 +493,7 @@ impl Run<'_> {
             definition.missing = self.value_of(&default, &definition).await?;
         }
         if let Some(digits) = definition.digits {
-            definition.missing = rounded_datum(definition.missing, digits);
+            definition.missing = digits.keep(definition.missing)?;
         }
         if keys.iter().any(|key| key.primary) && table.primary_key().is_some() {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);

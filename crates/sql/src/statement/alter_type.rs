@@ -9,7 +9,7 @@ use crate::cast::{Castable, castable};
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::identity::Identity;
-use crate::parse::types::{data_type, domain_named};
+use crate::parse::types::{domain_named, of_column};
 use crate::statement::computed::{computed_of, generated_of};
 use crate::statement::indexes::class_of;
 use crate::statement::run::Run;
@@ -34,7 +34,7 @@ impl Run<'_> {
         if domain_named(to, &catalog).is_some() {
             return Err(unsupported("ALTER COLUMN TYPE to a domain"));
         }
-        let to = data_type(to, &catalog)?;
+        let (to, digits, _) = of_column(to, &catalog)?;
         if let Some(view) = self.begin_statement().await.views_on((table.space, &table.name), Some(at)).first() {
             let (view, column) = (quoted(&view.name), quoted(&column.name));
             let detail = format!("rule _RETURN on view {view} depends on column {column}");
@@ -43,9 +43,9 @@ impl Run<'_> {
         }
         refuse_generated(table, &definition)?;
         let is_itself = using.is_none_or(|using| is_column(&using.expr, &column.name, to, &catalog));
-        if is_itself && to.is_stored_as(definition.data_type) {
+        if is_itself && to.is_stored_as(definition.data_type) && (digits.is_none() || digits == definition.digits) {
             return self
-                .change_column(table, at, ColumnDef { data_type: to, domain: None, digits: None, ..definition })
+                .change_column(table, at, ColumnDef { data_type: to, domain: None, digits, ..definition })
                 .await;
         }
         if using.is_none() && castable(definition.data_type, to) != Castable::ByAssignment {
@@ -54,7 +54,7 @@ impl Run<'_> {
             let hint = format!("You might need to specify \"USING {}::{to}\".", quoted(name));
             return Err(EngineError::new("42804", message).with_hint(hint));
         }
-        let column = ColumnDef { data_type: to, missing: Datum::Null, domain: None, digits: None, ..definition };
+        let column = ColumnDef { data_type: to, missing: Datum::Null, domain: None, digits, ..definition };
         self.refuse_rewrite(table, at, &column).await?;
         let value = using.map_or(quoted(&column.name), |using| using.text.clone());
         Box::pin(self.rewrite(table, at, column, &value)).await
@@ -193,7 +193,7 @@ fn is_column(expr: &Expr, column: &str, to: DataType, catalog: &Catalog) -> bool
     match &expr.kind {
         ExprKind::Column(name) => matches!(name.parts(), [own] if own.name == column),
         ExprKind::Cast { arg, to: of, .. } => {
-            data_type(of, catalog).is_ok_and(|of| of == to) && is_column(arg, column, to, catalog)
+            of_column(of, catalog).is_ok_and(|(of, ..)| of == to) && is_column(arg, column, to, catalog)
         }
         _ => false,
     }

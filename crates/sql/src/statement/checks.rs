@@ -17,7 +17,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::Domain;
-use terrace_engine::types::interval::rounded_datum;
+use terrace_engine::types::Digits;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
@@ -63,13 +63,17 @@ fn conditions(table: &Table) -> Result<Vec<Condition>> {
     Ok(all)
 }
 
-/// Values at the digits that their columns keep.
-pub(crate) fn round(table: &Table, rows: &mut [&mut Vec<Datum>]) {
-    for (at, digits) in table.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.digits?))) {
-        for row in rows.iter_mut() {
-            row[at] = rounded_datum(std::mem::replace(&mut row[at], Datum::Null), digits);
+/// Values at the digits that their columns keep; or the first row with one that does not fit, and the error.
+pub(crate) fn round(table: &Table, rows: &mut [&mut Vec<Datum>]) -> std::result::Result<(), (usize, EngineError)> {
+    let kept: Vec<(usize, Digits)> =
+        table.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.digits?))).collect();
+    for (number, row) in rows.iter_mut().enumerate().filter(|_| !kept.is_empty()) {
+        for &(at, digits) in &kept {
+            let value = std::mem::replace(&mut row[at], Datum::Null);
+            row[at] = digits.keep(value).map_err(|error| (number, error))?;
         }
     }
+    Ok(())
 }
 
 /// The first row with NULL where its domain takes none.
@@ -199,7 +203,9 @@ impl Run<'_> {
         by: &Finishing,
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<Option<(usize, EngineError)>> {
-        round(table, rows);
+        if let Err(found) = round(table, rows) {
+            return Ok(Some(found));
+        }
         if let Some(found) = self.generate(table, &by.computing, rows).await? {
             return Ok(Some(found));
         }
@@ -228,7 +234,9 @@ impl Run<'_> {
             return Ok(None);
         }
         on_stack_for(depth(table), Box::pin(self.generate_rows(table, by, rows))).await?;
-        round(table, rows);
+        if let Err(found) = round(table, rows) {
+            return Ok(Some(found));
+        }
         let checked = rows.iter().enumerate();
         Ok(checked.filter_map(|(at, row)| Some((at, check_generated_not_null(table, row).err()?))).next())
     }

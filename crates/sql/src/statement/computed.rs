@@ -138,7 +138,7 @@ impl Run<'_> {
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<()> {
         self.generate_rows(table, by, rows).await?;
-        round(table, rows);
+        round(table, rows).map_err(|(_, error)| error)?;
         self.compute_keys(table, by, rows).await
     }
 

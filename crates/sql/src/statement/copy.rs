@@ -79,6 +79,7 @@ pub(crate) struct Target {
     base: Vec<Datum>,
     /// Positions of those that a sequence numbers, and its name.
     numbered: Vec<(usize, RelationName)>,
+    /// Which rows are stored (invariant 3).
     wanted: Option<filter::Wanted>,
     format: CopyFormat,
     /// Of the server, if the data does not come from the client.

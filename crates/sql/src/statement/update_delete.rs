@@ -177,7 +177,7 @@ impl Source<'_> {
         let (rids, writers, undos) = (number(0), number(1), number(2));
         let mut rows = self.new_rows(batch, self.assigned.as_deref().unwrap_or_default())?;
         if self.assigned.is_some() {
-            round(self.table, &mut rows.iter_mut().collect::<Vec<_>>());
+            round(self.table, &mut rows.iter_mut().collect::<Vec<_>>()).map_err(|(_, error)| error)?;
         }
         let mut rows = rows.into_iter();
         let change = |at: usize| Change {

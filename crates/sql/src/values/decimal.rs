@@ -6,6 +6,8 @@
 //! 3. DataFusion's default of a type stands for values that are not known when a query is planned. Of this one it is an
 //!    empty list, which is taken for NULL.
 use crate::columns::by_columns;
+use crate::error::tunnel;
+use crate::memory::check_of;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, GenericListArray, LargeBinaryArray, LargeBinaryBuilder, UInt8Array,
 };
@@ -63,8 +65,13 @@ pub(super) fn datum(array: &ArrayRef, row: usize) -> Datum {
 }
 
 /// The values of an array of plain numeric.
-pub(crate) fn decimals(array: &ArrayRef) -> Vec<Option<Decimal>> {
-    stored(array).iter().map(|bytes| bytes.filter(known).map(Decimal::decode)).collect()
+pub(crate) fn decimals(array: &ArrayRef) -> impl Iterator<Item = Result<Option<Decimal>>> {
+    let (stored, check) = (stored(array), check_of(array));
+    (0..stored.len()).map(move |row| {
+        check().map_err(tunnel)?;
+        let bytes = stored.is_valid(row).then(|| stored.value(row)).filter(known);
+        Ok(bytes.map(Decimal::decode))
+    })
 }
 
 /// An array of plain numeric.

@@ -4,7 +4,7 @@ use crate::catalog::{ColumnDef, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, simulate, storage};
 use crate::txn::Isolation::ReadCommitted;
-use crate::types::{DataType, Datum};
+use crate::types::{DataType, Datum, Digits};
 use std::sync::Arc;
 
 /// A domain, the column of it, digits of a column, and a generated column are there after a restart, and after a
@@ -31,7 +31,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         assert_eq!(txn.create_enum(Space::PUBLIC, "small", &[]).await.unwrap_err().state.0, "42710");
         let of = txn.catalog().domain("small").unwrap().clone();
         let column = ColumnDef { domain: Some(of), ..ColumnDef::new("a", DataType::Varchar(5)) };
-        let time = ColumnDef { digits: Some(2), ..ColumnDef::new("t", DataType::Timestamp) };
+        let time = ColumnDef { digits: Some(Digits::Second(2)), ..ColumnDef::new("t", DataType::Timestamp) };
         let generated = ColumnDef { generated: Some("a || 'z'".into()), ..ColumnDef::new("g", DataType::Text) };
         let spec = TableSpec { name: "t".into(), columns: vec![column, time, generated], indexes: vec![] };
         let t = txn.create_table(spec).await.unwrap();
@@ -55,7 +55,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
         let kept = catalog.domain("small").unwrap().clone();
         assert_eq!(kept, Arc::new(Domain { default_sql: None, ..domain }));
         let t = catalog.table("t").unwrap().clone();
-        assert_eq!((t.columns[0].domain.as_ref(), t.columns[1].digits), (Some(&kept), Some(2)));
+        assert_eq!((t.columns[0].domain.as_ref(), t.columns[1].digits), (Some(&kept), Some(Digits::Second(2))));
         assert_eq!(t.generated().collect::<Vec<_>>(), [(2, "a || 'z'")]);
         assert!(!t.is_plain());
         let mut txn = db.begin(ReadCommitted);

@@ -40,8 +40,12 @@ impl Total for Plain {
     type Value = Decimal;
 
     fn each(array: &ArrayRef, mut f: impl FnMut(usize, Decimal) -> Result<()>) -> Result<()> {
-        let values = decimals(array).into_iter().enumerate();
-        values.filter_map(|(row, value)| Some((row, value?))).try_for_each(|(row, value)| f(row, value))
+        for (row, value) in decimals(array).enumerate() {
+            if let Some(value) = value? {
+                f(row, value)?;
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, task: &Task, value: Decimal) -> Result<()> {

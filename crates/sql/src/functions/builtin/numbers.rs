@@ -7,7 +7,7 @@
 //! it has at all overflow; `right(s, i64::MIN)` is empty.
 use super::text::text;
 use super::{Builtin, Overload, Run, Takes, decimal, given, wrong_arguments};
-use terrace_engine::types::Decimal;
+use terrace_engine::types::{Decimal, Digits};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 /// Plain numeric: it takes every other number that is exact.
@@ -51,6 +51,8 @@ const fn arity(name: &str) -> usize {
 }
 
 pub(super) const TABLE: &[Builtin] = &[
+    // What carries out a cast to numeric(p, s); the second is the modifier.
+    Builtin { name: "numeric", overloads: &[to_digits(kept)] },
     integers!(
         "abs",
         [Int2, Int4, Int8],
@@ -147,6 +149,11 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 const CEIL: &[Overload] = &[numeric(|v| given(decimal(&v[0])?.ceiling()?)), double(|v| float(v, f64::ceil))];
+
+fn kept(v: &[Datum]) -> Result<Datum> {
+    let [value, Datum::Int4(modifier)] = v else { return Err(wrong_arguments(v)) };
+    Digits::of_number(*modifier).map_or(Ok(value.clone()), |digits| digits.keep(value.clone()))
+}
 
 fn digits(value: &Datum) -> Result<i32> {
     match value {

@@ -5,19 +5,20 @@ use crate::parse::qualified::shown as shown_text;
 use crate::parse::shown;
 use crate::parse::stored::{self, VALUE};
 use crate::values::typmod;
+use terrace_engine::types::Digits;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_engine::{Domain, DomainCheck};
 use terrace_storage::ObjectId;
 
-/// What stands behind a type that keeps so many digits of a second.
-pub(crate) fn digits_typmod(data_type: DataType, digits: Option<u8>) -> Option<i32> {
-    let digits = i32::from(digits?);
+/// The modifier of a type that keeps such digits.
+pub(crate) fn digits_typmod(data_type: DataType, digits: Option<Digits>) -> Option<i32> {
+    let digits = digits?.number();
     // All fields of an interval.
     Some(if data_type == DataType::Interval { 0x7fff << 16 | digits } else { digits })
 }
 
-/// A type with the digits of a second that it keeps.
-pub(crate) fn type_with_digits(data_type: DataType, digits: Option<u8>) -> String {
+/// A type with the digits that it keeps.
+pub(crate) fn type_with_digits(data_type: DataType, digits: Option<Digits>) -> String {
     let modifier = digits_typmod(data_type, digits);
     match modifier {
         Some(modifier) => known_type(data_type.pg_oid(), Some(modifier)),

@@ -11,8 +11,8 @@ use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{DefaultOf, Grant, Member, Securable, THE_DATABASE};
-use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
+use terrace_engine::types::{Digits, EnumType};
 use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
 use terrace_grammar::quoted;
 use terrace_storage::{FIRST_OBJECT, ObjectId};
@@ -620,14 +620,17 @@ pub(super) fn standard_columns(catalog: &Arc<Catalog>, table: &Table) -> Vec<Row
             DataType::Int8 => (V::I4(64), V::I4(2), V::I4(0)),
             DataType::Float4 => (V::I4(24), V::I4(2), V::Null),
             DataType::Float8 => (V::I4(53), V::I4(2), V::Null),
-            DataType::Numeric(None) => (V::Null, V::I4(10), V::Null),
+            DataType::Numeric(None) => match column.digits {
+                Some(Digits::Numeric { precision, scale }) => (V::I4(precision.into()), V::I4(10), V::I4(scale.into())),
+                _ => (V::Null, V::I4(10), V::Null),
+            },
             DataType::Numeric(Some((digits, places))) => (V::I4(digits.into()), V::I4(10), V::I4(places.into())),
             _ => (V::Null, V::Null, V::Null),
         };
         let fraction = match column.data_type {
             DataType::Date => V::I4(0),
             DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
-                V::I4(column.digits.map_or(6, i32::from))
+                V::I4(column.digits.map_or(6, Digits::number))
             }
             _ => V::Null,
         };

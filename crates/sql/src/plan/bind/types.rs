@@ -174,6 +174,10 @@ impl Binder<'_> {
         let field = cast_field(target);
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
         let cast = self.made(cast, &scope.schema).at_value_of(&[arg]).at(at)?;
+        if let Some((_, Some(digits))) = types::numeric_digits(to)? {
+            let modifier = Expr::Literal(ScalarValue::Int32(Some(digits.number())), None);
+            return self.function_of("numeric", vec![cast, modifier], &scope.schema).at_value_of(&[arg]).at(at);
+        }
         Ok(match limits {
             Some(limits) => interval::limited(cast, limits),
             None => cast,
@@ -480,10 +484,10 @@ fn single(name: &TypeName) -> Result<DataType> {
         ("timestamp", [] | [0..=6]) => DataType::Timestamp,
         ("timestamptz", [] | [0..=6]) => DataType::Timestamptz,
         ("numeric", []) => DataType::Numeric(None),
-        ("numeric", [precision @ 1..=38]) => DataType::Numeric(Some((*precision as u8, 0))),
-        ("numeric", [precision @ 1..=38, scale]) if (0..=*precision).contains(scale) => {
-            DataType::Numeric(Some((*precision as u8, *scale as u8)))
-        }
+        ("numeric", [_, ..]) => match types::numeric_digits(name).map_err(Fault::from).at(name.at)? {
+            Some((of, digits)) if digits.is_none() || name.dimensions.is_empty() => of,
+            _ => return unsupported("an array of a numeric with more than 38 digits"),
+        },
         ("varchar", []) => DataType::Varchar(0),
         ("varchar", [length @ 1..=0xFFFF_FFFF]) => DataType::Varchar(*length as u32),
         ("bpchar", [length @ 1..=0xFFFF_FFFF]) if of_system || own == "bpchar" => DataType::Char(*length as u32),

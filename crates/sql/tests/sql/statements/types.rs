@@ -142,7 +142,7 @@ async fn casts_round_and_cut() {
             ("SELECT true::date", "42846"),
             ("SELECT 1::timestamp", "42846"),
             ("SELECT now()::int", "42846"),
-            ("SELECT 1::numeric(40, 2)", "0A000"),
+            ("SELECT '{1}'::numeric(40, 2)[]", "0A000"),
             ("SELECT 'a'::varchar(0)", "22023"),
         ],
     )
