@@ -2,11 +2,12 @@ use super::*;
 
 #[test]
 fn what_a_numeric_keeps() {
-    let wide = |precision, scale| Ok((DataType::Numeric(None), Some(Digits::Numeric { precision, scale })));
-    assert_eq!(numeric_of(38, 38), Ok((DataType::Numeric(Some((38, 38))), None)));
-    assert_eq!(numeric_of(39, 0), wide(39, 0));
-    assert_eq!(numeric_of(3, -2), wide(3, -2));
-    assert_eq!(numeric_of(2, 4), wide(2, 4));
+    assert_eq!(numeric_of(38, 38).unwrap(), (DataType::Numeric(Some((38, 38))), None));
+    for (precision, scale) in [(39, 0), (3, -2), (2, 4)] {
+        let wide = Digits::Numeric { precision, scale };
+        let of = numeric_of(precision.into(), scale.into());
+        assert_eq!(of.unwrap(), (DataType::Numeric(None), Some(wide)));
+    }
     for (precision, scale, message) in [
         (0, 0, "NUMERIC precision 0 must be between 1 and 1000"),
         (1001, 0, "NUMERIC precision 1001 must be between 1 and 1000"),
