@@ -190,8 +190,8 @@ impl Side {
                 Ok(Arc::new(moved.collect::<Result<Int64Array>>()?))
             }
             of if is_decimal(of) => {
-                let pairs = decimals(keys).into_iter().zip(decimals(offsets));
-                collected(pairs.map(|(key, offset)| match (key, offset) {
+                let pairs = decimals(keys).zip(decimals(offsets));
+                collected(pairs.map(|(key, offset)| match (key?, offset?) {
                     (Some(_), Some(offset)) if offset.is_negative() || is_nan(&offset) => Err(tunnel(no_size())),
                     (Some(key), Some(offset)) => self.decimal(&key, &offset).map(Some).map_err(tunnel),
                     _ => Ok(None),
