@@ -53,6 +53,8 @@ impl Parser<'_> {
             Some(K::Index) => Some(ObjectKind::Index),
             Some(K::Sequence) => Some(ObjectKind::Sequence),
             Some(K::Schema) => Some(ObjectKind::Schema),
+            Some(K::Type) => Some(ObjectKind::Type),
+            Some(K::Domain) => Some(ObjectKind::Domain),
             Some(K::Column) => None,
             Some(K::Role) => return self.refuse_rest(at, "COMMENT ON ROLE", None),
             _ => return self.refuse_named(at, "COMMENT ON"),

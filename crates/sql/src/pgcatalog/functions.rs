@@ -205,8 +205,11 @@ fn about_objects() -> Vec<Entry> {
                 Some(class) if class == "pg_namespace" => {
                     Ok(c.oid(0, i)?.and_then(|oid| schema_comment(c.catalog, oid)))
                 }
-                Some(class) if class != "pg_class" => Ok(None),
-                _ => comment(c, i, Some(0)),
+                class => {
+                    let is_type = c.oid(0, i)?.is_some_and(|oid| c.catalog.space_of_type(oid).is_some());
+                    let of = if is_type { "pg_type" } else { "pg_class" };
+                    if class.is_none_or(|class| class == of) { comment(c, i, Some(0)) } else { Ok(None) }
+                }
             })
         }),
         ("pg_get_constraintdef", Utf8, |c| {

@@ -1,11 +1,12 @@
-//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW and SCHEMA.
+//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW, SCHEMA, TYPE and DOMAIN.
 use crate::error::{missing_relation, undefined_column, undefined_schema, undefined_table, unsupported};
-use crate::parse::relation;
+use crate::parse::{relation, types};
 use crate::pgcatalog;
+use crate::statement::enums::{own_name, undefined_type};
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use terrace_engine::catalog::comments::Commented;
-use terrace_engine::{Catalog, EngineError, Result, Space};
+use terrace_engine::{Among, Catalog, EngineError, Result, Space};
 use terrace_grammar::statement::{Comment, Name, ObjectKind};
 use terrace_storage::ObjectId;
 
@@ -45,6 +46,7 @@ fn named(comment: &Comment) -> (&'static str, &str) {
         Some(ObjectKind::Index) => "index",
         Some(ObjectKind::Sequence) => "sequence",
         Some(ObjectKind::Schema) => "schema",
+        Some(ObjectKind::Type | ObjectKind::Domain) => "type",
         Some(_) => "table",
         None => return ("relation", &comment.name.qualifier().last().unwrap_or(comment.name.last()).name),
     };
@@ -56,6 +58,9 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     let Some(kind) = comment.kind else { return column(catalog, &comment.name) };
     if kind == ObjectKind::Schema {
         return schema(&comment.name.last().name, catalog);
+    }
+    if matches!(kind, ObjectKind::Type | ObjectKind::Domain) {
+        return type_of_user(&comment.name, kind == ObjectKind::Domain, catalog);
     }
     let name = relation(&comment.name)?;
     let table = || catalog.table(&name);
@@ -72,6 +77,23 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
         Some(oid) => Ok((oid, 0)),
         None if catalog.relation_exists(&name) => Err(EngineError::new("42809", format!("\"{name}\" is not {what}"))),
         None => Err(missing_relation(catalog, &name)),
+    }
+}
+
+/// An enum or a domain. Nothing is said of the types of the system.
+fn type_of_user(name: &Name, domain: bool, catalog: &Catalog) -> Result<Commented> {
+    let own = own_name(name)?;
+    match (catalog.domain(&own), catalog.enum_type(&own)) {
+        (Some(of), _) => Ok((ObjectId(of.oid), 0)),
+        (None, Some(of)) if !domain => Ok((ObjectId(of.def().oid), 0)),
+        (None, Some(_)) => Err(EngineError::new("42809", format!("\"{own}\" is not a domain"))),
+        (None, None) => {
+            if let Among::Schema(schema) = &own.among {
+                catalog.require_schema(schema)?;
+            }
+            let of_system = types::type_name(&name.shown()).is_some_and(|of| types::known(&of).is_ok());
+            Err(if of_system { unsupported(format!("COMMENT ON TYPE {own}")) } else { undefined_type(name) })
+        }
     }
 }
 

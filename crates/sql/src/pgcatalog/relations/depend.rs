@@ -17,7 +17,7 @@ const EXTENSION_OID: u32 = 15_999;
 const PG_ATTRDEF_OID: u32 = 2604;
 const PG_EXTENSION_OID: u32 = 3079;
 const PG_REWRITE_OID: u32 = 2618;
-const PG_TYPE_OID: u32 = 1247;
+pub(super) const PG_TYPE_OID: u32 = 1247;
 
 /// Invariant 1.
 fn rule_oid(view: &View) -> u32 {

@@ -1,5 +1,6 @@
 //! Rows of the relations.
 use super::super::functions::{indexes as shown_indexes, privileges};
+use super::depend::PG_TYPE_OID;
 use super::*;
 use crate::parse::identity::Identity;
 use crate::parse::numbered;
@@ -455,11 +456,15 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
+    let of_types = catalog.comments().filter(|((oid, _), _)| catalog.space_of_type(oid.0).is_some());
+    let of_types = of_types.map(|((oid, _), text)| {
+        row! {objoid: oid.0, classoid: PG_TYPE_OID, objsubid: 0, description: text}
+    });
     let of_schemas = schemas(catalog).filter_map(|(oid, _)| {
         let text = schema_comment(catalog, oid)?;
         Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
     });
-    comments.map(row).chain(of_schemas).collect()
+    comments.map(row).chain(of_types).chain(of_schemas).collect()
 }
 
 /// The OID of a column's default.
