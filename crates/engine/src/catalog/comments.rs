@@ -1,4 +1,5 @@
-//! What COMMENT says of tables, columns, indexes, sequences, views, schemas and types: rows of a system table (*format*):
+//! What COMMENT says of tables, columns, indexes, sequences, views, schemas and types, as rows of a system table
+//! (*format*):
 //!
 //! | table | columns |
 //! |---|---|
