@@ -10,7 +10,6 @@
 //! 4. A large constant is not made while a query is planned, because plans are copied and printed.
 use crate::cancel::{CancelToken, check_room};
 use crate::error::no_memory;
-use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -98,12 +97,6 @@ pub(crate) fn check() -> Result<()> {
         Some(work) => work.token.check(),
         None => check_room(),
     }
-}
-
-/// What to call before each value of an array: [`check`], if they are so long that one may take a while.
-pub(crate) fn check_of(array: &ArrayRef) -> fn() -> Result<()> {
-    const LONG: usize = 512;
-    if array.get_array_memory_size() > LONG * array.len() { check } else { || Ok(()) }
 }
 
 /// 54000 where a value would be too long.

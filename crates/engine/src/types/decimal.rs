@@ -183,6 +183,12 @@ impl Decimal {
         }
     }
 
+    /// Whether it has so many digits that computing with it may take a while.
+    pub fn is_long(&self) -> bool {
+        const BITS: u64 = 4096;
+        matches!(self, Decimal::Finite(value) if value.unscaled.bits() > BITS)
+    }
+
     pub fn is_zero(&self) -> bool {
         matches!(self, Decimal::Finite(v) if v.is_zero())
     }

@@ -16,7 +16,7 @@ use crate::functions::bounded::PIECE;
 use crate::functions::convert::{convert, convert_array, convert_scalar};
 use crate::functions::{arrays, bounded, chars};
 use crate::memory;
-use crate::values::{ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
+use crate::values::{self, ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
@@ -412,7 +412,7 @@ pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<Arr
         }
         _ => ask_for("as_text", std::slice::from_ref(&array), array.len())?,
     };
-    let (mut builder, check) = (ColumnBuilder::new(DataType::Text, array.len()), memory::check_of(&array));
+    let (mut builder, check) = (ColumnBuilder::new(DataType::Text, array.len()), values::decimal::check_of(&array));
     for row in 0..array.len() {
         check().map_err(tunnel)?;
         let text = match (array_datum(&array, row), data_type) {

@@ -6,7 +6,7 @@
 //! operators. Names of result columns stay.
 use crate::cast::cast_datum;
 use crate::error::tunnel;
-use crate::memory::check_of;
+use crate::values::decimal::check_of;
 use crate::values::{ColumnBuilder, array_datum, engine_array, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimestampMicrosecondType};

@@ -12,7 +12,7 @@ use crate::error::{tunnel, unsupported};
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::type_name;
 use crate::functions::convert::{micros_of, moments_of};
-use crate::memory::check_of;
+use crate::values::decimal::check_of;
 use crate::values::{array_datum, engine_array, engine_type, enum_of, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;

@@ -85,12 +85,8 @@ pub(crate) fn known(name: &TypeName) -> Result<DataType> {
     if name.set_of || name.of_column {
         return Err(unsupported(format!("the type {}", shown(name))));
     }
-    let modifier = |expr: &terrace_grammar::statement::Expr| match &expr.kind {
-        ExprKind::Literal(Literal::Int(value)) => Some(*value),
-        _ => None,
-    };
-    let modifiers: Option<Vec<i64>> = name.modifiers.iter().map(modifier).collect();
-    let modifiers = modifiers.ok_or_else(|| EngineError::new("42601", "type modifiers must be simple constants"))?;
+    let modifiers =
+        modifiers(name).ok_or_else(|| EngineError::new("42601", "type modifiers must be simple constants"))?;
     let of = match (own_name(name), modifiers.as_slice()) {
         (Some("int2"), []) => DataType::Int2,
         (Some("int4"), []) => DataType::Int4,
@@ -122,6 +118,15 @@ pub(crate) fn known(name: &TypeName) -> Result<DataType> {
     };
     // How many dimensions are written, and how many items, means nothing.
     Ok(if name.dimensions.is_empty() { of } else { of.array().unwrap_or(of) })
+}
+
+/// The numbers in a type's parentheses; `None` where other things stand there.
+pub(crate) fn modifiers(name: &TypeName) -> Option<Vec<i64>> {
+    let number = |expr: &terrace_grammar::statement::Expr| match expr.kind {
+        ExprKind::Literal(Literal::Int(value)) => Some(value),
+        _ => None,
+    };
+    name.modifiers.iter().map(number).collect()
 }
 
 /// The items of what the catalogue calls a type of arrays: `int4` of `_int4`.
@@ -197,12 +202,7 @@ pub(crate) fn numeric_digits(name: &TypeName) -> Result<Option<(DataType, Option
     if own_name(name) != Some("numeric") {
         return Ok(None);
     }
-    let number = |expr: &terrace_grammar::statement::Expr| match &expr.kind {
-        ExprKind::Literal(Literal::Int(value)) => Some(*value),
-        _ => None,
-    };
-    let numbers: Option<Vec<i64>> = name.modifiers.iter().map(number).collect();
-    match numbers.as_deref() {
+    match modifiers(name).as_deref() {
         Some([precision]) => numeric_of(*precision, 0).map(Some),
         Some([precision, scale]) => numeric_of(*precision, *scale).map(Some),
         Some([_, _, _, ..]) => Err(EngineError::new("22023", "invalid NUMERIC type modifier")),

@@ -111,10 +111,7 @@ impl Run<'_> {
         by: &Computing,
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<()> {
-        match &by.generated {
-            Some(columns) => self.compute_rows(table, columns, rows).await,
-            None => Ok(()),
-        }
+        self.compute_rows(table, &by.generated, rows).await
     }
 
     /// Gives rows the values of computed columns.
@@ -124,10 +121,7 @@ impl Run<'_> {
         by: &Computing,
         rows: &mut [&mut Vec<Datum>],
     ) -> Result<()> {
-        match &by.keys {
-            Some(columns) => self.compute_rows(table, columns, rows).await,
-            None => Ok(()),
-        }
+        self.compute_rows(table, &by.keys, rows).await
     }
 
     /// Both, of rows that have passed their constraints with them.
@@ -142,7 +136,8 @@ impl Run<'_> {
         self.compute_keys(table, by, rows).await
     }
 
-    async fn compute_rows(&self, table: &Arc<Table>, by: &Columns, rows: &mut [&mut Vec<Datum>]) -> Result<()> {
+    async fn compute_rows(&self, table: &Arc<Table>, by: &Option<Columns>, rows: &mut [&mut Vec<Datum>]) -> Result<()> {
+        let Some(by) = by else { return Ok(()) };
         let given = rows.iter().map(|row| RowBuf::encode(&by.of, row)).collect::<Result<Vec<RowBuf>>>()?;
         let batches = self.drain(self.stream_given(by.plan.clone(), None, Arc::new(given))?).await?;
         let columns = &by.at;

@@ -7,7 +7,7 @@
 //!    empty list, which is taken for NULL.
 use crate::columns::by_columns;
 use crate::error::tunnel;
-use crate::memory::check_of;
+use crate::memory::check;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, GenericListArray, LargeBinaryArray, LargeBinaryBuilder, UInt8Array,
 };
@@ -64,13 +64,25 @@ pub(super) fn datum(array: &ArrayRef, row: usize) -> Datum {
     if known(&stored) { Datum::Decimal(stored.into()) } else { Datum::Null }
 }
 
-/// The values of an array of plain numeric.
+/// What to call before each value of an array: [`check`], if they are so long that one may take a while. What a plain
+/// numeric takes does not show how many digits it has (1e130000 is stored short), so that these are always checked.
+pub(crate) fn check_of(array: &ArrayRef) -> fn() -> terrace_engine::Result<()> {
+    const LONG: usize = 512;
+    let long = is_decimal(array.data_type()) || array.get_array_memory_size() > LONG * array.len();
+    if long { check } else { || Ok(()) }
+}
+
+/// The values of an array of plain numeric. Before one that follows a long one the statement may be ended.
 pub(crate) fn decimals(array: &ArrayRef) -> impl Iterator<Item = Result<Option<Decimal>>> {
-    let (stored, check) = (stored(array), check_of(array));
+    let (stored, mut after_long) = (stored(array), true);
     (0..stored.len()).map(move |row| {
-        check().map_err(tunnel)?;
+        if after_long {
+            check().map_err(tunnel)?;
+        }
         let bytes = stored.is_valid(row).then(|| stored.value(row)).filter(known);
-        Ok(bytes.map(Decimal::decode))
+        let value = bytes.map(Decimal::decode);
+        after_long = value.as_ref().is_some_and(Decimal::is_long);
+        Ok(value)
     })
 }
 

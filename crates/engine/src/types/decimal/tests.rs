@@ -120,6 +120,16 @@ fn spreads() {
     assert_eq!(shown(variance(1, &d("4"), &d("16"), false, false)), "0");
 }
 
+/// However short they are stored.
+#[test]
+fn numbers_of_many_digits_are_long() {
+    assert!(d("1e130000").is_long());
+    assert!(d(&"9".repeat(5000)).is_long());
+    for short in ["0", "1e1000", "NaN", "Infinity", "-0.000000000000000000000001"] {
+        assert!(!d(short).is_long(), "{short}");
+    }
+}
+
 proptest! {
     #[test]
     fn stored_forms_give_values_back_and_are_ordered_as_these_are(a in any_decimal(), b in any_decimal()) {

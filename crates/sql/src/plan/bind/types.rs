@@ -462,12 +462,7 @@ fn single(name: &TypeName) -> Result<DataType> {
         [own] => (false, *own),
         _ => return unsupported("a type of another schema"),
     };
-    let modifier = |expr: &tree::Expr| match expr.kind {
-        ExprKind::Literal(Literal::Int(value)) => Some(value),
-        _ => None,
-    };
-    let modifiers: Option<Vec<i64>> = name.modifiers.iter().map(modifier).collect();
-    let Some(modifiers) = modifiers else { return unsupported("this modifier of a type") };
+    let Some(modifiers) = types::modifiers(name) else { return unsupported("this modifier of a type") };
     let of = match (own, modifiers.as_slice()) {
         ("int2", []) => DataType::Int2,
         ("int4", []) => DataType::Int4,
