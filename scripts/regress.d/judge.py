@@ -1,7 +1,7 @@
 """Says how Terrace's answer to a statement of PostgreSQL's regression files stands to PostgreSQL's own.
 
 Kinds: "same"; "apart" (the statement is about what Terrace does not have by choice, or about an object that such a
-statement made, or asks for a plan); "refused" (Terrace says that it does not do it); "missing" (an object is missing
+statement made, or whose rows or definition it changed on PostgreSQL alone, or asks for a plan); "refused" (Terrace says that it does not do it); "missing" (an object is missing
 that an earlier statement should have made); "error" (Terrace fails in another way); "sqlstate" (both fail, each for
 another reason); "accepted" (Terrace answers, PostgreSQL refuses); "rows", "order", "names", "tag" (both answer, not
 alike); "lost" (no answer).
@@ -20,6 +20,7 @@ APART = re.compile(
     r"|cast|language|tablespace|publication|subscription|policy|statistics|access\s+method|event|server|foreign"
     r"|collation|conversion|text\s+search|extension|transform)\b|\b(temp|temporary|unlogged)?\s*materialized\s+view\b"
     r"|\bpartition\s+(of|by\s+(list|range|hash))\b|\b(attach|detach)\s+partition\b|\binherits?\b|\blo_\w+"
+    r"|\blarge\s+object\b|\bpg_largeobject\w*"
     r"|^\s*explain\b|\blanguage\s+(sql|plpgsql|c|internal)\b|^\s*(call|do)\b|\bplpgsql\b|\bexecute\s+(function"
     r"|procedure)\b|\btablespace\b|\bplan\s*_?cache|\brow\s+level\s+security\b|\bpg_get_(rule|trigger|function)\w*"
     r"|\bof\s+\w+_type\b|\bnulls\s+not\s+distinct\s+\(",
@@ -27,8 +28,14 @@ APART = re.compile(
 )
 MADE = re.compile(
     r"\b(?:create|add)\s+(?:or\s+replace\s+)?(?:temp\w*\s+|unlogged\s+|global\s+|local\s+|materialized\s+|foreign\s+"
-    r"|constraint\s+|default\s+)*(?:table|view|function|procedure|type|aggregate|operator|language|rule|trigger|cast"
+    r"|constraint\s+|default\s+)*(?:table|view|schema|function|procedure|type|aggregate|operator|language|rule|trigger|cast"
     r"|collation)\s+(?:if\s+not\s+exists\s+)?([\w.\"]+)",
+    re.IGNORECASE,
+)
+# The table of a statement that changes its rows or its definition.
+CHANGED = re.compile(
+    r"\s*(?:insert\s+into|update|delete\s+from|alter\s+table(?:\s+if\s+exists)?|merge\s+into|copy|truncate(?:\s+table)?"
+    r"|create\s+(?:or\s+replace\s+)?(?:constraint\s+)?(?:rule\s[^;]*?\sto|trigger\s[^;]*?\son))\s+(?:only\s+)?([\w.\"]+)",
     re.IGNORECASE,
 )
 REFUSED = ("0A000", "54", "42704", "42883", "42601", "42846", "42804", "22023")
@@ -36,12 +43,19 @@ MISSING = ("42P01", "42703", "3F000", "26000", "34000")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
+def last_part(name):
+    return name.split(".")[-1].strip('"').lower()
+
+
 class Judge:
     def __init__(self):
-        self.tainted = set()  # names of what statements that are apart made
+        self.tainted = set()  # names of what statements that are apart made or changed
 
     def kind(self, sql, ours, theirs):
         if self.apart(sql):
+            changed = CHANGED.match(sql)
+            if changed and ours.error and not theirs.error:
+                self.tainted.add(last_part(changed.group(1)))
             return "apart"
         if ours.lost:
             return "lost"
@@ -55,12 +69,16 @@ class Judge:
 
     def apart(self, sql):
         made = MADE.search(sql)
-        by_choice = APART.search(sql) or any(w.lower() in self.tainted for w in WORD.findall(sql))
+        names = {word.lower() for word in WORD.findall(sql)}
+        if made:
+            # Made anew, it is what this statement says.
+            names.discard(last_part(made.group(1)))
+        by_choice = bool(APART.search(sql)) or not self.tainted.isdisjoint(names)
         if by_choice and made and not re.match(r"\s*(explain|drop)\b", sql, re.IGNORECASE):
-            self.tainted.add(made.group(1).split(".")[-1].strip('"').lower())
+            self.tainted.add(last_part(made.group(1)))
         elif made:
-            self.tainted.discard(made.group(1).lower())
-        return bool(by_choice)
+            self.tainted.discard(last_part(made.group(1)))
+        return by_choice
 
     def failure(self, state):
         if state.startswith(MISSING):

@@ -37,7 +37,7 @@ async fn fill(db: &Database) -> terrace_engine::Result<()> {
     let spec = TableSpec {
         name: "t".into(),
         columns: vec![ColumnDef::new("id", DataType::Int4).not_null(), ColumnDef::new("body", DataType::Text)],
-        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true }],
+        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None }],
     };
     let table = txn.create_table(spec).await?;
     for id in 0..ROWS {

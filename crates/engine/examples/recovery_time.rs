@@ -51,7 +51,7 @@ async fn write(env: Env, dir: &Path) -> terrace_engine::Result<()> {
     let spec = TableSpec {
         name: "t".into(),
         columns: vec![column("id", DataType::Int4), column("body", DataType::Text)],
-        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true }],
+        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None }],
     };
     let table = txn.create_table(spec).await?;
     for id in 0..ROWS {

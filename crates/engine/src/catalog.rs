@@ -172,6 +172,7 @@ pub struct IndexSpec {
     pub columns: Vec<usize>,
     pub unique: bool,
     pub primary: bool,
+    pub extras: Option<Box<Extras>>,
 }
 
 /// All tables as one transaction sees them.

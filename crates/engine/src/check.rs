@@ -182,7 +182,7 @@ impl Core {
         }
         let pending: BTreeSet<TxnId> = self.histories.lock().iter().map(|h| h.txn).collect();
         let mut cursor = tree.cursor(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
-        let mut last_live: Option<Vec<u8>> = None;
+        let mut last_alone: Option<Vec<u8>> = None;
         loop {
             let entries = cursor.next_batch(&self.store, &tree).await?;
             if entries.is_empty() {
@@ -196,11 +196,12 @@ impl Core {
                     Err(e) => said(&e.to_string()),
                     Ok(Entry::Stale) => said("no version of the row has its key"),
                     Ok(Entry::Old) => {}
-                    Ok(Entry::Live { has_null }) => {
-                        if index.unique && !has_null && last_live.as_deref() == Some(key) {
+                    Ok(Entry::Live { alone: false }) => {}
+                    Ok(Entry::Live { alone: true }) => {
+                        if last_alone.as_deref() == Some(key) {
                             said("another row has the same unique key");
                         }
-                        last_live = Some(key.to_vec());
+                        last_alone = Some(key.to_vec());
                     }
                 }
             }
@@ -217,7 +218,9 @@ impl Core {
     ) -> Result<Entry> {
         let Some(newest) = self.newest(table.oid, rid).await? else { return Ok(Entry::Stale) };
         if newest.is_live() && key::encode_key(index, newest.view(table)) == key {
-            return Ok(Entry::Live { has_null: key::has_null(index, newest.view(table)) });
+            // A transaction may not have checked a deferred constraint yet.
+            let checked = index.is_immediate() || !pending.contains(&newest.header.writer);
+            return Ok(Entry::Live { alone: checked && key::is_one_rows_of(index, newest.view(table)) });
         }
         // Purge rests: the records of exactly these transactions exist.
         let mut version = Some(newest);
@@ -237,7 +240,8 @@ impl Core {
 /// What an index entry stands for.
 enum Entry {
     Live {
-        has_null: bool,
+        /// No other row may have its key.
+        alone: bool,
     },
     /// An older version that purge has yet to consider.
     Old,

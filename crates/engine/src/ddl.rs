@@ -8,7 +8,6 @@
 //! 2. CREATE INDEX enters the newest live versions alone. Nobody else writes meanwhile (Share lock), and snapshots that
 //!    could see older versions do not use the index (`Index::created_by`).
 //! 3. Keys of the rows there are sorted in memory before the tree is built: about the keys' bytes and 32 a row.
-use crate::catalog::extras::Extras;
 use crate::catalog::foreign::{FOREIGN_KEYS, ForeignKey, needed};
 use crate::catalog::load::{NewestRow, newest_rows};
 use crate::catalog::names::{Placing, Space};
@@ -135,18 +134,8 @@ impl Txn {
     }
 
     /// Waits for writers of the table. 42P01 where the table is gone by then, 42P07, 42703, 23505 on duplicates.
-    /// Returns the table with its new index.
+    /// Returns the table with its new index, whose computed columns are there and have their values.
     pub async fn create_index(&mut self, table: &Table, spec: IndexSpec) -> Result<Arc<Table>> {
-        self.create_index_with(table, spec, None).await
-    }
-
-    /// The same, of an index that is more than its columns. Its computed columns are there, and have their values.
-    pub async fn create_index_with(
-        &mut self,
-        table: &Table,
-        spec: IndexSpec,
-        extras: Option<Extras>,
-    ) -> Result<Arc<Table>> {
         self.lock_ddl().await?;
         self.lock(table.oid, LockMode::Share).await?;
         let catalog = self.catalog();
@@ -159,8 +148,7 @@ impl Txn {
         if catalog.name_taken(table.space, &spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
-        let extras = extras.map(Box::new);
-        let index = Arc::new(Index { extras, ..self.new_index(table.oid, spec).await? });
+        let index = Arc::new(self.new_index(table.oid, spec).await?);
         self.fill_index(&table, &index).await?;
         self.insert(system_table(system::INDEXES), &system::index_row(&index)).await?;
         let indexes = table.indexes.iter().cloned().chain([index]).collect();
@@ -210,8 +198,8 @@ impl Txn {
     async fn new_index(&mut self, table: ObjectId, spec: IndexSpec) -> Result<Index> {
         let (oid, created_by) = (self.new_object().await?, self.write_id().await?);
         let tree = BTree::create(self.store(), oid, DATA).await?;
-        let IndexSpec { name, columns, unique, primary } = spec;
-        Ok(Index { oid, name, table, columns, unique, primary, root: tree.root, created_by, extras: None })
+        let IndexSpec { name, columns, unique, primary, extras } = spec;
+        Ok(Index { oid, name, table, columns, unique, primary, root: tree.root, created_by, extras })
     }
 
     /// Enters the rows that are there (invariants 2 and 3).
@@ -227,7 +215,7 @@ impl Txn {
         if index.unique {
             for pair in entries.windows(2) {
                 let key = key::key_of(&pair[0]);
-                if key == key::key_of(&pair[1]) && !key::decode_key(table, index, key)?.iter().any(Datum::is_null) {
+                if key == key::key_of(&pair[1]) && key::is_one_rows(index, &key::decode_key(table, index, key)?) {
                     let key = key::describe(table, index, key);
                     return Err(EngineError::cannot_create_unique(table, &index.name, key));
                 }

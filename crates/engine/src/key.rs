@@ -23,7 +23,7 @@ use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
 use crate::types::{Array, DataType, Datum, DatumRef, Decimal, Interval, Numeric, decimal};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use terrace_storage::Rid;
 
 #[cfg(test)]
@@ -107,9 +107,20 @@ pub(crate) fn encode_entry(index: &Index, row: RowView<'_>, rid: Rid) -> Vec<u8>
     key
 }
 
-/// Whether a column of the key is NULL: such rows never violate uniqueness.
-pub(crate) fn has_null(index: &Index, row: RowView<'_>) -> bool {
-    index.columns.iter().any(|&c| row.is_null(c))
+/// Whether no other row may have this row's key: the index is unique, and what is NULL there makes no difference.
+pub(crate) fn is_one_rows_of(index: &Index, row: RowView<'_>) -> bool {
+    index.unique && !judged_nulls(index).any(|at| row.is_null(index.columns[at]))
+}
+
+/// The same of a unique index's key.
+pub(crate) fn is_one_rows(index: &Index, key: &[Datum]) -> bool {
+    !judged_nulls(index).any(|at| key[at].is_null())
+}
+
+/// The places in the key where a NULL is like no other: all, or the condition of an index with NULLS NOT DISTINCT.
+fn judged_nulls(index: &Index) -> Range<usize> {
+    let from = if index.is_nulls_not_distinct() { index.keys().len() } else { 0 };
+    from..index.columns.len()
 }
 
 /// The index entry of a key: the key, then the row's RID.

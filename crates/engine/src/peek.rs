@@ -47,7 +47,7 @@ impl Core {
         read: impl FnOnce(Rid, Version, RowView<'_>) -> R,
     ) -> Result<Peek<R>> {
         assert_eq!(values.len(), index.columns.len(), "a full key of \"{}\"", index.name);
-        assert!(index.unique, "\"{}\" may have several rows of one key", index.name);
+        assert!(index.is_immediate(), "\"{}\" may have several rows of one key", index.name);
         let prefix = key::encode_prefix(table, index, values)?;
         // Before all that it judges.
         let low = self.active.low();

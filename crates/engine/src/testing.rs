@@ -80,7 +80,7 @@ pub(crate) async fn table(db: &Database, name: &str) -> Arc<Table> {
         ColumnDef::new("v", DataType::Int4),
         ColumnDef::new("t", DataType::Text),
     ];
-    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     let made = txn.create_table(TableSpec { name: name.into(), columns, indexes: vec![key] }).await.unwrap();
     txn.commit().await.unwrap();
     made
@@ -195,6 +195,8 @@ pub(crate) async fn linked(db: &Database, change: impl FnOnce(&mut ForeignKey)) 
 pub(crate) async fn index_v(db: &Database, table: &Table) {
     let mut txn = db.begin(Isolation::ReadCommitted);
     let name = format!("{}_v", table.name);
-    txn.create_index(table, IndexSpec { name, columns: vec![1], unique: false, primary: false }).await.unwrap();
+    txn.create_index(table, IndexSpec { name, columns: vec![1], unique: false, primary: false, extras: None })
+        .await
+        .unwrap();
     txn.commit().await.unwrap();
 }

@@ -27,7 +27,7 @@ use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::types::Datum;
 use crate::usage::Tally;
 use crate::versions::Reader;
-use foreign::Notes;
+use notes::Notes;
 use resources::TxnResources;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ mod commit;
 pub(crate) mod foreign;
 mod lock;
 pub(crate) mod losers;
+mod notes;
 pub(crate) mod resources;
 mod rollback;
 mod scan;
@@ -117,7 +118,7 @@ pub(crate) const LOG_EXTRA: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
     undo: UndoPtr,
-    notes: foreign::Mark,
+    notes: notes::Mark,
     /// How many advisory locks the transaction had.
     advisory: usize,
 }
@@ -137,7 +138,7 @@ pub struct Txn {
     lock_timeout: Duration,
     /// How its session sees the catalogue; `None`: it belongs to no session.
     viewer: Option<Arc<Viewer>>,
-    /// Of foreign keys, where it writes tables that have to do with any.
+    /// Of foreign keys and deferrable unique keys, where it writes tables that have to do with any.
     notes: Option<Box<Notes>>,
     /// What must be ended; its drop rolls back.
     resources: TxnResources,

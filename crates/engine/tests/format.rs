@@ -112,8 +112,13 @@ fn spec() -> TableSpec {
         ColumnDef::new("tz", DataType::Timestamptz),
         ColumnDef::new("u", DataType::Uuid),
     ];
-    let index =
-        |name: &str, columns: Vec<usize>, primary| IndexSpec { name: name.into(), columns, unique: primary, primary };
+    let index = |name: &str, columns: Vec<usize>, primary| IndexSpec {
+        name: name.into(),
+        columns,
+        unique: primary,
+        primary,
+        extras: None,
+    };
     let indexes = vec![index("t_pkey", vec![0], true), index("t_v", vec![1, 8, 13], false)];
     TableSpec { name: "t".into(), columns, indexes }
 }

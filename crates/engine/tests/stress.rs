@@ -69,6 +69,7 @@ fn spec(name: &str) -> TableSpec {
         columns: vec![column],
         unique: primary,
         primary,
+        extras: None,
     };
     TableSpec { name: name.into(), columns, indexes: vec![index("pkey", 0, true), index("branch", 1, false)] }
 }
@@ -260,7 +261,8 @@ impl Run {
             Some(index) if round % 4 == 3 => txn.drop_index(&index).await?,
             None if round % 4 == 1 => {
                 let (name, columns) = ("accounts_balance".to_string(), vec![2, 0]);
-                txn.create_index(&table, IndexSpec { name, columns, unique: false, primary: false }).await?;
+                txn.create_index(&table, IndexSpec { name, columns, unique: false, primary: false, extras: None })
+                    .await?;
             }
             _ => {}
         }

@@ -69,7 +69,7 @@ async fn made(env: &Env, devices: DeviceSet) -> Result<Database> {
         ColumnDef::new("v", DataType::Int4),
         ColumnDef::new("t", DataType::Text),
     ];
-    let key = IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None };
     let t = txn.create_table(TableSpec { name: "t".into(), columns, indexes: vec![key] }).await?;
     for id in 0..=SESSIONS * ROWS {
         txn.insert(&t, &row(id, 0)).await?;

@@ -61,6 +61,7 @@ pub(crate) fn table(name: &str, columns: &[(&str, DataType)], keys: &[(&[&str], 
         columns: key.iter().map(|column| position(column)).collect(),
         unique: *unique,
         primary: at == 0,
+        extras: None,
     };
     TableSpec {
         name: name.into(),

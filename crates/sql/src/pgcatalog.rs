@@ -79,8 +79,8 @@ pub(crate) fn relation(
     relations::table(catalog, info.system.as_ref(), schema, name)
 }
 
+pub(crate) use functions::constraint_definition;
 pub(crate) use relations::domains::type_with_digits;
-pub(crate) use relations::is_constraint;
 
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {

@@ -18,7 +18,8 @@ async fn run(dir: &str) -> Result<()> {
     let scores = match existing {
         Some(table) => table,
         None => {
-            let key = IndexSpec { name: "scores_pkey".into(), columns: vec![0], unique: true, primary: true };
+            let key =
+                IndexSpec { name: "scores_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None };
             let columns =
                 vec![ColumnDef::new("player", DataType::Text).not_null(), ColumnDef::new("score", DataType::Int8)];
             txn.create_table(TableSpec { name: "scores".into(), columns, indexes: vec![key] }).await?

@@ -41,7 +41,7 @@
 //! # let dir = std::env::temp_dir().join(format!("terrace-doc-typed-{}", std::process::id()));
 //! let db = Database::open(&dir, Options::create()).await?;
 //! let mut txn = db.begin(Isolation::ReadCommitted);
-//! let key = IndexSpec { name: "fruit_pkey".into(), columns: vec![0], unique: true, primary: true };
+//! let key = IndexSpec { name: "fruit_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None };
 //! let columns = vec![ColumnDef::new("id", DataType::Int4).not_null(), ColumnDef::new("name", DataType::Text)];
 //! let fruit = txn.create_table(TableSpec { name: "fruit".into(), columns, indexes: vec![key] }).await?;
 //! txn.insert(&fruit, &[Datum::Int4(1), Datum::text("apple")]).await?;

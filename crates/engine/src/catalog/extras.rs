@@ -4,6 +4,7 @@
 //! 0,2                       columns 0 and 2, nothing else: what all versions of Terrace read
 //! 0d,2:text_pattern_ops|3|w  column 0 DESC (f: NULLS FIRST, which DESC has without it: n takes it away), column 2 with
 //!                           an operator class, INCLUDE of column 3, a condition (w)
+//! 0||ncdi                   column 0, NULLS NOT DISTINCT (n), a constraint (c), DEFERRABLE (d), INITIALLY DEFERRED (i)
 //! ```
 //!
 //! 1. An expression of an index is a *computed column* of its table ([`Table::computed`]): one that is dropped, so that
@@ -14,7 +15,9 @@
 //!    about, and NULL for all others. A key with a NULL is a duplicate of nothing, so a unique partial index needs no
 //!    rule of its own. Rows with NULL have entries all the same: so the index serves any look-up by its first columns.
 //! 3. DESC and NULLS FIRST are kept and shown. The entries are in ascending order, NULLs last, in every index.
-//! 4. An index of any of this has a text that earlier versions cannot read: they refuse the database, because they
+//! 4. A DEFERRABLE one may hold duplicates until the end of the statement, or of the transaction
+//!    (`crate::txn::unique`, invariant 6): whoever takes its keys for those of one row asks [`Index::is_immediate`].
+//! 5. An index of any of this has a text that earlier versions cannot read: they refuse the database, because they
 //!    would store rows without these values.
 use super::{ColumnDef, Index, Table};
 
@@ -27,6 +30,14 @@ pub struct Extras {
     pub included: Vec<usize>,
     /// The key's last column is a condition (invariant 2).
     pub filtered: bool,
+    /// Of a unique one: two rows with NULL in the same columns are duplicates.
+    pub nulls_not_distinct: bool,
+    /// A UNIQUE or PRIMARY KEY constraint made it. (One that is nothing but its columns is taken for a constraint.)
+    pub constraint: bool,
+    /// Invariant 4.
+    pub deferrable: bool,
+    /// Checked at the end of the transaction, unless SET CONSTRAINTS says otherwise.
+    pub deferred: bool,
 }
 
 /// How a column of a key was asked for.
@@ -60,6 +71,26 @@ impl Index {
         self.extras.as_ref().and_then(|extras| extras.keys.get(at).cloned()).unwrap_or_default()
     }
 
+    /// Whether no two rows that a transaction sees have the same key without NULLs (invariant 4).
+    pub fn is_immediate(&self) -> bool {
+        self.unique && self.extras.as_ref().is_none_or(|extras| !extras.deferrable)
+    }
+
+    /// Whether it stands for a constraint. There is no difference between a plain unique index and a UNIQUE constraint:
+    /// ALTER TABLE drops and renames either.
+    pub fn is_constraint(&self) -> bool {
+        self.unique && self.extras.as_ref().is_none_or(|extras| extras.constraint)
+    }
+
+    /// Whether it is checked at the end of the transaction, unless SET CONSTRAINTS says otherwise.
+    pub fn is_deferred(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.deferred)
+    }
+
+    pub fn is_nulls_not_distinct(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.nulls_not_distinct)
+    }
+
     pub fn included(&self) -> &[usize] {
         self.extras.as_ref().map_or(&[], |extras| &extras.included)
     }
@@ -85,6 +116,15 @@ impl Table {
     }
 }
 
+/// What an index may be, by the letter of it.
+const FLAGS: [(char, fn(&mut Extras) -> &mut bool); 5] = [
+    ('w', |extras| &mut extras.filtered),
+    ('n', |extras| &mut extras.nulls_not_distinct),
+    ('c', |extras| &mut extras.constraint),
+    ('d', |extras| &mut extras.deferrable),
+    ('i', |extras| &mut extras.deferred),
+];
+
 /// The text of an index's columns.
 pub(super) fn text(index: &Index) -> String {
     let Some(extras) = &index.extras else { return super::system::positions_text(&index.columns) };
@@ -101,19 +141,20 @@ pub(super) fn text(index: &Index) -> String {
     };
     let keys: Vec<String> = index.columns.iter().enumerate().map(key).collect();
     let included = super::system::positions_text(&extras.included);
-    format!("{}|{included}|{}", keys.join(","), if extras.filtered { "w" } else { "" })
+    let flags: String = FLAGS.iter().filter(|(_, flag)| *flag(&mut extras.clone())).map(|(letter, _)| letter).collect();
+    format!("{}|{included}|{flags}", keys.join(","))
 }
 
 /// Columns and extras of a text.
 pub(super) fn read(text: &str) -> Option<(Vec<usize>, Option<Box<Extras>>)> {
     let Some((keys, rest)) = text.split_once('|') else { return Some((super::system::positions(text)?, None)) };
-    let (included, condition) = rest.split_once('|')?;
-    let filtered = match condition {
-        "w" => true,
-        "" => false,
-        _ => return None,
-    };
+    let (included, flags) = rest.split_once('|')?;
     let included = if included.is_empty() { vec![] } else { super::system::positions(included)? };
+    let mut extras = Extras { included, ..Extras::default() };
+    for letter in flags.chars() {
+        let (_, flag) = FLAGS.iter().find(|(known, _)| *known == letter)?;
+        *flag(&mut extras) = true;
+    }
     let (mut columns, mut options) = (vec![], vec![]);
     for key in keys.split(',') {
         let (key, class) = key.split_once(':').map_or((key, None), |(key, class)| (key, Some(class.to_owned())));
@@ -128,10 +169,10 @@ pub(super) fn read(text: &str) -> Option<(Vec<usize>, Option<Box<Extras>>)> {
         columns.push(digits.parse().ok()?);
         options.push(KeyOption { descending, nulls_first, class });
     }
-    if filtered && !options.pop().is_some_and(|condition| condition.is_plain()) {
+    if extras.filtered && !options.pop().is_some_and(|condition| condition.is_plain()) {
         return None;
     }
-    Some((columns, Some(Box::new(Extras { keys: options, included, filtered }))))
+    Some((columns, Some(Box::new(Extras { keys: options, ..extras }))))
 }
 
 #[cfg(test)]
@@ -171,17 +212,30 @@ mod tests {
                     ],
                     included: vec![7, 8],
                     filtered: true,
+                    ..Extras::default()
                 }),
                 "1d,0dn:text_pattern_ops,3f,12|7,8|w",
+            ),
+            (
+                &[1],
+                Some(Extras {
+                    keys: vec![plain.clone()],
+                    nulls_not_distinct: true,
+                    constraint: true,
+                    deferrable: true,
+                    deferred: true,
+                    ..Extras::default()
+                }),
+                "1||ncdi",
             ),
         ] {
             let index = index(columns, extras);
             assert_eq!(text(&index), written);
             assert_eq!(read(written), Some((index.columns.clone(), index.extras.clone())));
-            assert_eq!(super::super::system::positions(written).is_none(), index.extras.is_some(), "invariant 4");
+            assert_eq!(super::super::system::positions(written).is_none(), index.extras.is_some(), "invariant 5");
             assert_eq!(index.keys().len(), columns.len() - usize::from(index.is_partial()));
         }
-        for broken in ["0x||", "0|", "0||v", "d||", "0|a|", "||", "0:c||w"] {
+        for broken in ["0x||", "0|", "0||v", "0||nv", "d||", "0|a|", "||", "0:c||w"] {
             assert_eq!(read(broken), None, "{broken}");
         }
     }

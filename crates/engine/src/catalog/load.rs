@@ -186,6 +186,7 @@ fn assemble_views(
         view.columns = columns.remove(&view.oid).unwrap_or_default().into_values().collect();
         view.uses = uses.remove(&view.oid).unwrap_or_default();
         view.space = space_of(places, view.oid);
+        view.temporary = places.get(&view.oid).is_some_and(|place| place.on_commit.is_some());
         views.push(Arc::new(view));
     }
     Ok(views)

@@ -1,4 +1,4 @@
-//! Temporary tables: tables of one session; and where things are that are not in the schema public. Both are rows of a
+//! Temporary tables and views, which are of one session; and where things are that are not in the schema public. Both are rows of a
 //! system table (*format*):
 //!
 //! | table | columns |
@@ -9,8 +9,8 @@
 //!    that is [`Catalog::seen_by`] the session finds them by a plain name, and it finds them first.
 //! 2. A space is an object id, so no other session ever has the same one.
 //! 3. When a database is opened its temporary tables are dropped: their sessions are gone.
-//! 4. A foreign key connects permanent tables, or temporary ones of one space (the SQL front end refuses others). No
-//!    view reads a temporary table.
+//! 4. A foreign key connects permanent tables, or temporary ones of one space (the SQL front end refuses others). A
+//!    view that reads a temporary table or view is temporary, and of the same space.
 use super::names::Space;
 use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table};
@@ -96,9 +96,10 @@ impl Table {
 }
 
 impl Catalog {
-    /// The spaces of sessions that have temporary tables.
+    /// The spaces of sessions that have temporary tables or views.
     pub fn spaces(&self) -> BTreeSet<Space> {
-        self.temporary_tables().map(|table| table.space).collect()
+        let of_views = self.views().filter(|view| view.temporary).map(|view| view.space);
+        self.temporary_tables().map(|table| table.space).chain(of_views).collect()
     }
 
     /// Those of all sessions.

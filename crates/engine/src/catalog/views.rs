@@ -27,7 +27,10 @@ pub(crate) const VIEW_USES: ObjectId = ObjectId(7);
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub oid: ObjectId,
+    /// Its schema, or its session's space.
     pub space: Space,
+    /// It goes with its session.
+    pub temporary: bool,
     pub name: String,
     pub columns: Vec<ColumnDef>,
     /// The query, as SQL text.
@@ -101,6 +104,7 @@ pub(crate) fn read(row: &[Datum]) -> Result<View> {
         Some(View {
             oid: object(oid)?,
             space: Space::PUBLIC,
+            temporary: false,
             name: name.to_string(),
             columns: Vec::new(),
             sql: sql.to_string(),

@@ -27,6 +27,12 @@ use terrace_storage::ObjectId;
 #[cfg(test)]
 mod tests;
 
+/// What another table's index like this one is made of.
+fn spec_of(index: &Index) -> IndexSpec {
+    let Index { name, columns, unique, primary, extras, .. } = index.clone();
+    IndexSpec { name, columns, unique, primary, extras }
+}
+
 impl Txn {
     /// The table as it is now, for this transaction alone (invariant 1).
     pub(super) async fn alone(&mut self, table: &Table) -> Result<(Arc<Catalog>, Arc<Table>)> {
@@ -75,8 +81,7 @@ impl Txn {
         let mut columns = old.columns.clone();
         columns[at] = column;
         for index in &old.indexes {
-            let Index { name, columns: of, unique, primary, .. } = Index::clone(index);
-            checked_index(IndexSpec { name, columns: of, unique, primary }, &old.name, &columns)?;
+            checked_index(spec_of(index), &old.name, &columns)?;
         }
         self.emptied(&catalog, &old, columns).await
     }
@@ -86,9 +91,7 @@ impl Txn {
         let oid = self.new_object().await?;
         let mut indexes = Vec::with_capacity(old.indexes.len());
         for index in &old.indexes {
-            let Index { name, columns, unique, primary, extras, .. } = Index::clone(index);
-            let new = self.new_index(oid, IndexSpec { name, columns, unique, primary }).await?;
-            indexes.push(Arc::new(Index { extras, ..new }));
+            indexes.push(Arc::new(self.new_index(oid, spec_of(index)).await?));
         }
         let empty = Statistics { rows: 0, pages: 0 };
         let mut new =

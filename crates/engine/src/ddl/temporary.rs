@@ -11,6 +11,7 @@ use crate::database::{Core, Database};
 use crate::error::{EngineError, Result};
 use crate::locks::LockMode;
 use crate::txn::{Isolation, Txn};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_storage::{DATA, ObjectId};
 
@@ -19,7 +20,7 @@ mod tests;
 
 impl Txn {
     /// The space of the session, which gets one now if it has none.
-    pub(super) fn own_space(&self) -> Result<Space> {
+    pub fn own_space(&self) -> Result<Space> {
         let own = self.space().ok_or_else(|| EngineError::internal("a temporary table belongs to a session"))?;
         Ok(*own.own.get_or_init(|| {
             let catalog = self.catalog();
@@ -31,13 +32,19 @@ impl Txn {
         }))
     }
 
-    /// Drops the temporary tables that `which` picks. (Foreign keys of others to them go, too.)
-    pub(crate) async fn drop_temporary(&mut self, which: impl Fn(&Table) -> bool + Send) -> Result<()> {
+    /// Drops the temporary tables that `which` picks, and the temporary views of `spaces` and those that read such a
+    /// table. (Foreign keys of others to them go, too.)
+    pub(crate) async fn drop_temporary(
+        &mut self,
+        which: impl Fn(&Table) -> bool + Send,
+        spaces: &BTreeSet<Space>,
+    ) -> Result<()> {
         self.lock_ddl().await?;
         let doomed: Vec<Arc<Table>> = self.catalog().temporary_tables().filter(|t| which(t)).cloned().collect();
         for table in &doomed {
             self.lock(table.oid, LockMode::AccessExclusive).await?;
         }
+        self.drop_temporary_views(spaces, &doomed).await?;
         let is_doomed = |oid: ObjectId| doomed.iter().any(|table| table.oid == oid);
         for key in doomed.iter().flat_map(|table| &table.referenced_by).filter(|key| !is_doomed(key.table)) {
             let catalog = self.catalog();
@@ -57,7 +64,7 @@ impl Txn {
     /// DISCARD TEMP: drops the temporary tables of the session.
     pub async fn discard_temporary(&mut self) -> Result<()> {
         match self.catalog().own_space() {
-            Some(space) => self.drop_temporary(|table| table.space == space).await,
+            Some(space) => self.drop_temporary(|table| table.space == space, &BTreeSet::from([space])).await,
             None => Ok(()),
         }
     }
@@ -99,7 +106,7 @@ impl Txn {
         match with.iter().any(|table| is(table, OnCommit::Drop)) {
             true => {
                 let doomed = |table: &Table| with.iter().any(|t| t.oid == table.oid && is(t, OnCommit::Drop));
-                self.drop_temporary(doomed).await
+                self.drop_temporary(doomed, &BTreeSet::new()).await
             }
             false => Ok(()),
         }
@@ -107,10 +114,10 @@ impl Txn {
 }
 
 impl Core {
-    async fn drop_all(self: &Arc<Self>, which: impl Fn(&Table) -> bool + Send) {
+    async fn drop_all(self: &Arc<Self>, spaces: &BTreeSet<Space>) {
         let drop = async {
             let mut txn = Txn::new(self.clone(), Isolation::ReadCommitted);
-            txn.drop_temporary(which).await?;
+            txn.drop_temporary(|table| spaces.contains(&table.space), spaces).await?;
             txn.commit().await
         };
         if let Err(error) = drop.await {
@@ -125,12 +132,11 @@ impl Core {
         if spaces.is_empty() {
             return;
         }
-        let is_left = move |table: &Table| spaces.contains(&table.space);
         match waits {
-            false => self.drop_all(is_left).await,
+            false => self.drop_all(&spaces).await,
             true => {
                 let core = self.clone();
-                self.store.spawn("temporary tables", async move { core.drop_all(is_left).await });
+                self.store.spawn("temporary tables", async move { core.drop_all(&spaces).await });
             }
         }
     }
@@ -142,7 +148,7 @@ impl Database {
         let Some(space) = viewer.own.get().copied() else { return };
         let core = self.0.clone();
         self.spawn("temporary tables", async move {
-            core.drop_all(|table| table.space == space).await;
+            core.drop_all(&BTreeSet::from([space])).await;
         });
     }
 }

@@ -13,7 +13,7 @@ use terrace_storage::DATA;
 use Isolation::{ReadCommitted, RepeatableRead};
 
 fn index(name: &str, columns: &[usize], unique: bool) -> IndexSpec {
-    IndexSpec { name: name.into(), columns: columns.to_vec(), unique, primary: false }
+    IndexSpec { name: name.into(), columns: columns.to_vec(), unique, primary: false, extras: None }
 }
 
 fn spec(name: &str, columns: &[&str], indexes: Vec<IndexSpec>) -> TableSpec {
@@ -181,7 +181,7 @@ fn undoing_a_key_that_an_older_version_had_before_the_index_leaves_no_entry() {
         set(&mut txn, &t, 1, 6).await.unwrap();
         txn.commit().await.unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
-        let index = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false };
+        let index = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
         let t = txn.create_index(&t, index).await.unwrap();
         txn.commit().await.unwrap();
         let mut txn = db.begin(Isolation::ReadCommitted);
@@ -213,8 +213,10 @@ fn a_partial_unique_index_holds_through_a_restart_truncate_and_purge() {
             keys: vec![KeyOption { descending: true, nulls_first: true, class: None }],
             included: vec![0],
             filtered: true,
+            ..Extras::default()
         };
-        let t = txn.create_index_with(&t, index("i", &[1, 3], true), Some(extras.clone())).await.unwrap();
+        let spec = IndexSpec { extras: Some(extras.clone().into()), ..index("i", &[1, 3], true) };
+        let t = txn.create_index(&t, spec).await.unwrap();
         let row = |id: i32, v: i32| {
             let mut row = row(id, v);
             row.push(if v > 0 { Datum::Bool(true) } else { Datum::Null });
@@ -244,9 +246,9 @@ fn a_partial_unique_index_holds_through_a_restart_truncate_and_purge() {
         txn.rollback().await.unwrap();
         // A column of INCLUDE takes the index with it.
         let mut txn = db.begin(ReadCommitted);
-        let spec = index("j", &[2], false);
-        let extras = Extras { keys: vec![KeyOption::default()], included: vec![1], filtered: false };
-        let t = txn.create_index_with(&t, spec, Some(extras)).await.unwrap();
+        let extras = Extras { keys: vec![KeyOption::default()], included: vec![1], ..Extras::default() };
+        let spec = IndexSpec { extras: Some(extras.into()), ..index("j", &[2], false) };
+        let t = txn.create_index(&t, spec).await.unwrap();
         let t = txn.drop_column(&t, 1).await.unwrap();
         assert_eq!(t.indexes.len(), 1);
         txn.rollback().await.unwrap();

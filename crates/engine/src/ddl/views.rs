@@ -1,10 +1,12 @@
 //! Views are made, replaced and dropped, inside a transaction and under the lock of definitions.
 use super::system_table;
 use crate::catalog::names::{RelationName, Space};
+use crate::catalog::temporary::{OnCommit, Placement};
 use crate::catalog::views::{VIEW_USES, VIEWS, View, row, use_row};
 use crate::catalog::{Catalog, Table, system, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_storage::ObjectId;
 
@@ -23,7 +25,9 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         view.name = truncate_name(&view.name).into();
-        super::schemas::require(&catalog, view.space)?;
+        if !view.temporary {
+            super::schemas::require(&catalog, view.space)?;
+        }
         let before = catalog.view(&view.full_name()).map(|before| before.oid);
         if before.is_none() && catalog.name_taken(view.space, &view.name) {
             return Err(EngineError::duplicate_relation(&view.name));
@@ -40,7 +44,13 @@ impl Txn {
             }
             None => {
                 let oid = self.next_object();
-                self.place(oid, view.space).await?;
+                match view.temporary {
+                    true => {
+                        let placement = Placement { space: view.space, on_commit: Some(OnCommit::PreserveRows) };
+                        self.insert_placement(oid, placement).await?;
+                    }
+                    false => self.place(oid, view.space).await?,
+                }
                 oid
             }
         };
@@ -70,6 +80,25 @@ impl Txn {
         self.delete_access(view.oid).await?;
         self.displace(view.oid, view.space).await?;
         self.set_catalog(Arc::new(catalog.without_view(view.oid).with_access_to(view.oid, None)));
+        Ok(())
+    }
+
+    /// Drops the temporary views of these spaces, and those that read one of these tables.
+    pub(super) async fn drop_temporary_views(&mut self, spaces: &BTreeSet<Space>, tables: &[Arc<Table>]) -> Result<()> {
+        let catalog = self.catalog();
+        let reads = |view: &View| tables.iter().any(|table| catalog.reads(view, table.space, &table.name));
+        let goes = |view: &&Arc<View>| view.temporary && (spaces.contains(&view.space) || reads(view));
+        let doomed: Vec<Arc<View>> = catalog.views().filter(goes).cloned().collect();
+        let mut catalog = Catalog::clone(&catalog);
+        for view in &doomed {
+            self.delete_view(view.oid).await?;
+            self.delete_access(view.oid).await?;
+            self.displace(view.oid, view.space).await?;
+            catalog = catalog.without_view(view.oid).with_access_to(view.oid, None);
+        }
+        if !doomed.is_empty() {
+            self.set_catalog(Arc::new(catalog));
+        }
         Ok(())
     }
 

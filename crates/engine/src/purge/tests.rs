@@ -89,7 +89,8 @@ fn purge_reads_rows_of_a_definition_that_is_not_committed() {
             put(&db, &t, 1, 0).await;
             put(&db, &other, 1, 0).await;
             let mut ddl = db.begin(Isolation::ReadCommitted);
-            let by_text = IndexSpec { name: "by_text".into(), columns: vec![2], unique: false, primary: false };
+            let by_text =
+                IndexSpec { name: "by_text".into(), columns: vec![2], unique: false, primary: false, extras: None };
             let t = ddl.create_index(&t, by_text).await.unwrap();
             ddl.commit().await.unwrap();
             let mut reader = db.begin(Isolation::RepeatableRead);

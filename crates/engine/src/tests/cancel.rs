@@ -41,7 +41,7 @@ impl<T> Future for Cut<T> {
 
 fn spec(name: &str) -> TableSpec {
     let columns = vec![ColumnDef::new("id", DataType::Int4).not_null(), ColumnDef::new("v", DataType::Int4)];
-    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     TableSpec { name: name.into(), columns, indexes: vec![key] }
 }
 
@@ -106,7 +106,7 @@ async fn statement(call: Call, txn: &mut Txn, t: &Arc<Table>) -> Result<()> {
         }
         CreateTable => txn.create_table(spec("made")).await.map(drop),
         CreateIndex => {
-            let index = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false };
+            let index = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
             txn.create_index(t, index).await.map(drop)
         }
         DropTable => {
@@ -173,7 +173,7 @@ impl Machine {
         for id in 0..40 {
             txn.insert(&side, &[Datum::Int4(id), Datum::Int4(-id)]).await.unwrap();
         }
-        let index = IndexSpec { name: "side_v".into(), columns: vec![1], unique: false, primary: false };
+        let index = IndexSpec { name: "side_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
         txn.create_index(&side, index).await.unwrap();
         txn.commit().await.unwrap();
         Machine { db, t, env }

@@ -1,9 +1,8 @@
 //! Foreign keys, as a transaction writes rows of the tables on both sides.
 //!
 //! 1. A write is judged at once. If its foreign keys hold then, nothing is noted, because nothing that comes later can
-//!    break them unseen (invariant 3). Otherwise it is noted, and judged again at the end of the statement
-//!    ([`Txn::next_consequence`]). A deferred constraint is only noted, and judged at the end of the transaction
-//!    ([`Txn::check_deferred`]) or at SET CONSTRAINTS.
+//!    break them unseen (invariant 3). Otherwise it is noted (`notes`), and judged again at the end of the statement. A
+//!    deferred constraint is only noted.
 //! 2. The judgement uses the newest versions, as they are whichever way running transactions end, and not the snapshot
 //!    (`find`). The snapshot is held meanwhile, so that no RID that was read in an index is given to another row.
 //! 3. Of a row that refers to a key, and of the removal of that key, whichever comes later sees the other. Who writes
@@ -14,10 +13,10 @@
 //! 4. What changes other rows (CASCADE, SET NULL, SET DEFAULT) is never deferred. The caller makes these changes
 //!    ([`Consequence`]), because constraints and defaults are SQL text; they are noted as any others. So a commit needs
 //!    no caller.
-//! 5. Going back to a savepoint takes back what was noted since, and notes again what was judged since.
-//! 6. A transaction that has locked very many keys of a table locks all of them instead, if nobody else is taking one
+//! 5. A transaction that has locked very many keys of a table locks all of them instead, if nobody else is taking one
 //!    away at that moment (`LockKey::Keys`): locks of rows are limited in number. So a remover takes that lock before
 //!    he looks at those of the row.
+use super::notes::Event;
 use super::write::key_changed;
 use super::{Txn, Version};
 use crate::catalog::foreign::{Action, ForeignKey, convert};
@@ -25,10 +24,8 @@ use crate::catalog::{Catalog, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowBuf, RowText, RowView};
 use crate::types::Datum;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use terrace_storage::{ObjectId, Rid};
+use terrace_storage::Rid;
 
 mod find;
 #[cfg(test)]
@@ -60,72 +57,7 @@ impl Consequence {
     }
 }
 
-#[derive(Clone, Debug)]
-enum Event {
-    /// The row was written and refers to something.
-    Referring(Rid),
-    /// This key of the referenced table went; an update put `new` in its place.
-    Removed { old: Vec<Datum>, new: Option<Vec<Datum>>, action: Action },
-}
-
-#[derive(Clone, Debug)]
-struct Noted {
-    key: Arc<ForeignKey>,
-    event: Event,
-    /// The number of the judgement at which it held; 0: not judged yet.
-    judged: u32,
-}
-
-/// What a transaction has noted.
-#[derive(Default)]
-pub(super) struct Notes {
-    /// To be judged at the end of the statement, in PostgreSQL's order: what a consequence entails comes after all that
-    /// was noted before it.
-    now: VecDeque<Noted>,
-    /// To be judged at the end of the transaction.
-    later: Vec<Noted>,
-    /// What SET CONSTRAINTS said, oldest first: of one constraint, or of all; deferred or not.
-    modes: Vec<(Option<ObjectId>, bool)>,
-    /// Judgements of what was deferred.
-    judgements: u32,
-    /// How many keys of each referenced table it has locked; `None`: all (invariant 6).
-    locked: FxHashMap<ObjectId, Option<usize>>,
-}
-
-/// A place in the notes (invariant 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    now: usize,
-    later: usize,
-    modes: usize,
-    judgements: u32,
-}
-
-impl Notes {
-    pub(super) fn mark(&self) -> Mark {
-        let Notes { now, later, modes, judgements, locked: _ } = self;
-        Mark { now: now.len(), later: later.len(), modes: modes.len(), judgements: *judgements }
-    }
-
-    pub(super) fn back_to(&mut self, mark: Mark) {
-        self.now.truncate(mark.now);
-        self.later.truncate(mark.later);
-        self.modes.truncate(mark.modes);
-        self.later.iter_mut().filter(|noted| noted.judged > mark.judgements).for_each(|noted| noted.judged = 0);
-    }
-
-    fn defers(&self, key: &ForeignKey) -> bool {
-        let said = self.modes.iter().rev().find(|(oid, _)| oid.is_none_or(|oid| oid == key.oid));
-        key.deferrable && said.map_or(key.deferred, |(_, deferred)| *deferred)
-    }
-}
-
 impl Txn {
-    /// Made for the first foreign key.
-    fn notes(&mut self) -> &mut Notes {
-        self.notes.get_or_insert_default()
-    }
-
     pub(super) async fn row_inserted(&mut self, table: &Table, row: &RowBuf, rid: Rid) -> Result<()> {
         for key in &table.foreign_keys {
             self.refers(key, table, row.view(table), rid).await?;
@@ -159,11 +91,9 @@ impl Txn {
 
     /// A row was written (invariant 1).
     async fn refers(&mut self, key: &Arc<ForeignKey>, table: &Table, row: RowView<'_>, rid: Rid) -> Result<()> {
-        let noted = Noted { key: key.clone(), event: Event::Referring(rid), judged: 0 };
-        if self.notes().defers(key) {
-            self.notes().later.push(noted);
-        } else if self.missing(key, table, row).await?.is_some() {
-            self.notes().now.push_back(noted);
+        let deferred = self.notes().defers_foreign(key);
+        if deferred || self.missing(key, table, row).await?.is_some() {
+            self.notes().note(Event::Referring(key.clone(), rid), deferred);
         }
         Ok(())
     }
@@ -177,152 +107,44 @@ impl Txn {
             return Ok(());
         }
         let action = if after.is_some() { key.on_update } else { key.on_delete };
-        let defers = action == Action::NoAction && self.notes().defers(key);
-        if !defers && self.referring(key, &old, false).await?.is_none() {
-            return Ok(());
-        }
-        let noted =
-            Noted { key: key.clone(), event: Event::Removed { old, new: after.map(values), action }, judged: 0 };
-        match defers {
-            true => self.notes().later.push(noted),
-            false => self.notes().now.push_back(noted),
+        let deferred = action == Action::NoAction && self.notes().defers_foreign(key);
+        if deferred || self.referring(key, &old, false).await?.is_some() {
+            let event = Event::Removed { key: key.clone(), old, new: after.map(values), action };
+            self.notes().note(event, deferred);
         }
         Ok(())
     }
 
-    /// Whether the statement has something left to do: [`Txn::next_consequence`] says what.
-    pub fn has_consequences(&self) -> bool {
-        self.notes.as_ref().is_some_and(|notes| !notes.now.is_empty())
+    /// The rows that have to be changed because a key went, if there are any.
+    pub(super) async fn entailed(
+        &mut self,
+        key: &Arc<ForeignKey>,
+        old: Vec<Datum>,
+        new: Option<Vec<Datum>>,
+        action: Action,
+    ) -> Result<Option<Consequence>> {
+        let Some((key, table, rows)) = self.referring(key, &old, true).await? else { return Ok(None) };
+        let old = find::converted(&key, &table, old).expect("rows have the key");
+        let change = change(&key, &table, action, new)?;
+        Ok(Some(Consequence { key, table, rows, change, old }))
     }
 
-    /// Judges what the statement has noted: 23503 where a foreign key does not hold, or the next rows that have to be
-    /// changed; `None` at the end. The caller changes these rows with [`Txn::update`] and [`Txn::delete`], and asks
-    /// again.
-    pub async fn next_consequence(&mut self) -> Result<Option<Consequence>> {
-        while let Some(noted) = self.notes().now.pop_front() {
-            let (old, new, action) = match noted.event {
-                Event::Removed { old, new, action } if !matches!(action, Action::NoAction | Action::Restrict) => {
-                    (old, new, action)
-                }
-                _ => {
-                    self.judge_noted(&noted).await?;
-                    continue;
-                }
-            };
-            let Some((key, table, rows)) = self.referring(&noted.key, &old, true).await? else { continue };
-            if action == Action::SetDefault {
-                // The default may be the key that went: then the rows have not changed, and nobody else would see it.
-                let event = Event::Removed { old: old.clone(), new: None, action: Action::NoAction };
-                self.notes().now.push_front(Noted { event, ..noted });
-            }
-            let old = find::converted(&key, &table, old).expect("rows have the key");
-            let change = change(&key, &table, action, new)?;
-            return Ok(Some(Consequence { key, table, rows, change, old }));
+    /// 23503 where a row refers to nothing.
+    pub(super) async fn judge_referring(&mut self, key: &Arc<ForeignKey>, rid: Rid) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(table) = catalog.table_by_oid(key.table) else { return Ok(()) };
+        let Some(row) = self.written(table, rid).await? else { return Ok(()) };
+        self.missing(key, table, row.view(table)).await?.map_or(Ok(()), Err)
+    }
+
+    /// 23503 where something refers to a key that went.
+    pub(super) async fn judge_removed(&mut self, key: &Arc<ForeignKey>, old: &[Datum], action: Action) -> Result<()> {
+        if action == Action::NoAction && self.is_there_again(key, old).await? {
+            return Ok(());
         }
-        Ok(None)
-    }
-
-    /// 23503 where what was noted does not hold.
-    async fn judge_noted(&mut self, noted: &Noted) -> Result<()> {
-        match &noted.event {
-            Event::Referring(rid) => {
-                let catalog = self.catalog();
-                let Some(table) = catalog.table_by_oid(noted.key.table) else { return Ok(()) };
-                let (core, own) = (self.core().clone(), self.own());
-                // The row is this transaction's own, unless it was undone.
-                let Some((row, None)) = core.settled(own, table.oid, *rid).await? else { return Ok(()) };
-                if !row.is_live() {
-                    return Ok(());
-                }
-                match self.missing(&noted.key, table, row.view(table)).await? {
-                    Some(error) => Err(error),
-                    None => Ok(()),
-                }
-            }
-            Event::Removed { old, action, .. } => {
-                if *action == Action::NoAction && self.is_there_again(&noted.key, old).await? {
-                    return Ok(());
-                }
-                match self.referring(&noted.key, old, false).await? {
-                    Some((key, table, _)) => Err(still_referenced(&self.catalog(), &key, &table, old)),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// Judges what was deferred to the end of the transaction: 23503. [`Txn::commit`] does it too; the caller may do it
-    /// before, where it may be cancelled.
-    pub async fn check_deferred(&mut self) -> Result<()> {
-        self.judge_deferred(|_| true).await
-    }
-
-    pub(super) fn has_noted(&self) -> bool {
-        self.notes.as_ref().is_some_and(|notes| !(notes.now.is_empty() && notes.later.is_empty()))
-    }
-
-    /// For the caller whose statement can have no consequences: judges what it has noted. 23503.
-    pub async fn judge_statement(&mut self) -> Result<()> {
-        match self.next_consequence().await? {
+        match self.referring(key, old, false).await? {
+            Some((key, table, _)) => Err(still_referenced(&self.catalog(), &key, &table, old)),
             None => Ok(()),
-            Some(left) => {
-                let message =
-                    format!("rows of \"{}\" were left as they are, which a foreign key changes", left.table.name);
-                Err(EngineError::internal(message))
-            }
-        }
-    }
-
-    /// Before a commit: judges all that is noted.
-    pub(super) async fn check_noted(&mut self) -> Result<()> {
-        self.judge_statement().await?;
-        self.check_deferred().await
-    }
-
-    async fn judge_deferred(&mut self, which: impl Fn(&ForeignKey) -> bool + Send) -> Result<()> {
-        if self.notes().later.iter().all(|noted| noted.judged > 0) {
-            return Ok(());
-        }
-        self.notes().judgements += 1;
-        for at in 0..self.notes().later.len() {
-            let noted = &self.notes().later[at];
-            if noted.judged == 0 && which(&noted.key) {
-                let noted = noted.clone();
-                self.judge_noted(&noted).await?;
-                let notes = self.notes();
-                notes.later[at].judged = notes.judgements;
-            }
-        }
-        Ok(())
-    }
-
-    /// SET CONSTRAINTS: of these foreign keys, or of all. Made immediate, they are judged at once (23503).
-    pub async fn set_constraints(&mut self, keys: Option<&[ObjectId]>, deferred: bool) -> Result<()> {
-        match keys {
-            None => {
-                self.notes().modes.push((None, deferred));
-            }
-            Some(keys) => self.notes().modes.extend(keys.iter().map(|oid| (Some(*oid), deferred))),
-        }
-        match deferred {
-            true => Ok(()),
-            false => self.judge_deferred(|key| keys.is_none_or(|keys| keys.contains(&key.oid))).await,
-        }
-    }
-
-    /// 55006 where something of the table is noted and not judged: a definition must not change under it.
-    pub(crate) fn refuse_noted(&self, table: &Table, what: &str) -> Result<()> {
-        let concerns = |noted: &Noted| match noted.event {
-            Event::Referring(_) => noted.key.table == table.oid,
-            Event::Removed { .. } => noted.key.referenced == table.oid,
-        };
-        let mut later = self.notes.iter().flat_map(|notes| &notes.later);
-        match later.any(|noted| noted.judged == 0 && concerns(noted)) {
-            true => {
-                let message = format!("cannot {what} \"{}\" because it has pending trigger events", table.name);
-                Err(EngineError::new("55006", message))
-            }
-            false => Ok(()),
         }
     }
 

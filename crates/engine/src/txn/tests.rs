@@ -396,7 +396,7 @@ fn an_index_made_after_rows_of_its_transaction_is_undone_before_them() {
         for id in 0..1500 {
             txn.insert(&t, &long(id)).await.unwrap();
         }
-        let spec = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false };
+        let spec = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
         txn.create_index(&t, spec).await.unwrap();
         let (db2, u2) = (db.clone(), u.clone());
         let others = session(&env, async move {

@@ -7,8 +7,13 @@
 //! 3. A row version whose key has a NULL is a duplicate of nothing.
 //! 4. Under SERIALIZABLE, a judgement by a version that the snapshot does not see is 40001: whether the key is taken
 //!    then or not, the transaction would know what it must not see.
-//! 5. The judgement uses the newest versions, and those that a running transaction may bring back. It does not use the
+//! 5. A deferrable index takes a row's entry whatever the judgement says. If it is not that the key is free, the row is
+//!    noted (`notes`) and judged again at the end of the statement or of the transaction. Of two rows with a key, the
+//!    one whose entry comes later, under the key's stripe, sees the other's: so it is enough that this one is noted. A
+//!    commit waits for the other's transaction, if it is running.
+//! 6. The judgement uses the newest versions, and those that a running transaction may bring back. It does not use the
 //!    snapshot, so it makes no difference that the snapshot may have been given up (`snapshots`, invariant 5).
+use super::notes::Event;
 use super::{Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
@@ -25,6 +30,9 @@ use std::sync::Arc;
 use terrace_storage::btree::Direction;
 use terrace_storage::{ObjectId, Rid, TxnId};
 
+#[cfg(test)]
+mod tests;
+
 enum Conflict {
     None,
     /// Of this row.
@@ -37,26 +45,64 @@ enum Conflict {
 
 impl Txn {
     /// Adds a row's entry to an index. 23505 on a duplicate.
-    pub(super) async fn add_entry(&mut self, table: &Table, index: &Index, row: &[u8], rid: Rid) -> Result<()> {
+    pub(super) async fn add_entry(&mut self, table: &Table, index: &Arc<Index>, row: &[u8], rid: Rid) -> Result<()> {
         let view = RowView { table, bytes: row };
         let prefix = key::encode_key(index, view);
-        let unique = index.unique && !key::has_null(index, view);
-        let own = self.own();
+        if !key::is_one_rows_of(index, view) {
+            let core = self.core().clone();
+            let _stripe = core.lock_stripe(index.oid, &prefix).await;
+            index.tree().insert(&core.store, &key::entry(prefix, rid)).await?;
+            return Ok(());
+        }
+        if index.is_immediate() {
+            return self.take_key(table, index, prefix, rid, true).await;
+        }
         let core = self.core().clone();
-        let only_seen = self.resources.serial.is_some().then(|| self.snapshot());
+        let (own, only_seen) = (self.own(), self.only_seen());
+        let stripe = core.lock_stripe(index.oid, &prefix).await;
+        let conflict = core.conflict(own, only_seen.as_deref(), table, index, &prefix, rid).await?;
+        index.tree().insert(&core.store, &key::entry(prefix, rid)).await?;
+        drop(stripe);
+        if !matches!(conflict, Conflict::None) {
+            let deferred = self.notes().defers(index.oid, index.is_deferred());
+            self.notes().note(Event::Shared(index.clone(), rid), deferred);
+        }
+        Ok(())
+    }
+
+    /// 23505 where another row has the key of this one in a deferrable index (invariant 5).
+    pub(super) async fn judge_shared(&mut self, index: &Index, rid: Rid) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(table) = catalog.table_by_oid(index.table) else { return Ok(()) };
+        // What is judged is in the catalogue: SET CONSTRAINTS comes before a change of the table.
+        let Some(row) = self.written(table, rid).await? else { return Ok(()) };
+        let view = row.view(table);
+        match key::is_one_rows_of(index, view) {
+            true => self.take_key(table, index, key::encode_key(index, view), rid, false).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Under SERIALIZABLE, what invariant 4 needs.
+    fn only_seen(&mut self) -> Option<Arc<Snapshot>> {
+        self.resources.serial.is_some().then(|| self.snapshot())
+    }
+
+    /// Waits until no other row has the key: 23505, 40001. `adds`: and adds the row's entry under the key's stripe.
+    async fn take_key(&mut self, table: &Table, index: &Index, key: Vec<u8>, rid: Rid, adds: bool) -> Result<()> {
+        let (own, only_seen) = (self.own(), self.only_seen());
+        let core = self.core().clone();
         loop {
-            let stripe = core.lock_stripe(index.oid, &prefix).await;
-            let conflict = match unique {
-                true => core.conflict(own, only_seen.as_deref(), table, index, &prefix, rid).await?,
-                false => Conflict::None,
-            };
-            match conflict {
+            let stripe = core.lock_stripe(index.oid, &key).await;
+            match core.conflict(own, only_seen.as_deref(), table, index, &key, rid).await? {
                 Conflict::None => {
-                    index.tree().insert(&core.store, &key::entry(prefix, rid)).await?;
+                    if adds {
+                        index.tree().insert(&core.store, &key::entry(key, rid)).await?;
+                    }
                     return Ok(());
                 }
                 Conflict::Duplicate(_) => {
-                    let what = key::describe(table, index, &prefix);
+                    let what = key::describe(table, index, &key);
                     return Err(EngineError::duplicate_key(table, &index.name, what));
                 }
                 Conflict::Pending(holder) => {
@@ -64,7 +110,7 @@ impl Txn {
                     core.wait(self.resources.owner, &holder, self.lock_timeout).await?;
                 }
                 Conflict::Unseen => {
-                    let what = key::describe(table, index, &prefix);
+                    let what = key::describe(table, index, &key);
                     return Err(EngineError::dependencies(&format!("Canceled on concurrent change of key {what}.")));
                 }
             }
@@ -134,8 +180,8 @@ impl Txn {
     ) -> Result<Option<(Rid, RowVersion)>> {
         let core = self.core().clone();
         for index in table.indexes.iter().filter(|i| arbiters.contains(&i.oid)) {
-            assert!(index.unique, "an arbiter is unique");
-            if key::has_null(index, row) {
+            assert!(index.is_immediate(), "an arbiter is unique at all times");
+            if !key::is_one_rows_of(index, row) {
                 continue;
             }
             let prefix = key::encode_key(index, row);

@@ -26,7 +26,7 @@ fn spec(name: &str) -> TableSpec {
         ColumnDef::new("v", DataType::Int4),
         ColumnDef::new("t", DataType::Text),
     ];
-    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     TableSpec { name: name.into(), columns, indexes: vec![key] }
 }
 
@@ -54,7 +54,7 @@ async fn set_up(db: Database, seed: u64) -> Result<()> {
     };
     let ch = txn.add_foreign_key(&ch, key).await?;
     if !seed.is_multiple_of(3) {
-        let index = IndexSpec { name: "ch_v".into(), columns: vec![1], unique: false, primary: false };
+        let index = IndexSpec { name: "ch_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
         txn.create_index(&ch, index).await?;
     }
     for id in 0..PARENTS {

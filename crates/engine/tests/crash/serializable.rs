@@ -34,8 +34,13 @@ async fn set_up(db: Database) -> Result<()> {
         ColumnDef::new("grp", DataType::Int4),
         ColumnDef::new("mark", DataType::Int4),
     ];
-    let index =
-        |name: &str, column, unique| IndexSpec { name: name.into(), columns: vec![column], unique, primary: unique };
+    let index = |name: &str, column, unique| IndexSpec {
+        name: name.into(),
+        columns: vec![column],
+        unique,
+        primary: unique,
+        extras: None,
+    };
     let indexes = vec![index("t_pkey", 0, true), index("t_grp", 1, false)];
     let mut txn = db.begin(Isolation::ReadCommitted);
     txn.create_table(TableSpec { name: "t".into(), columns, indexes }).await?;

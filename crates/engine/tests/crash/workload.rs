@@ -115,7 +115,7 @@ impl Client {
         for name in ["a", "b"] {
             let mut table = open.txn.create_table(spec_of(name, &self.mix)).await?;
             if name == "a" {
-                table = open.txn.create_index_with(&table, n_index(&table), Some(n_extras(&table))).await?;
+                table = open.txn.create_index(&table, n_index(&table, true)).await?;
             }
             self.note_table(&open, name, Some(&table));
             for id in 0..12 {
@@ -482,7 +482,7 @@ impl Client {
         if self.mix.alter && self.chance(60) {
             return self.alter(open, name, &table).await;
         }
-        let index = table.indexes.iter().find(|i| i.name == n_index(&table).name).cloned();
+        let index = table.indexes.iter().find(|i| i.name == n_index(&table, false).name).cloned();
         match (self.random.random_range(0..4), index) {
             (0, _) => {
                 open.txn.drop_table(&table).await?;
@@ -494,8 +494,8 @@ impl Client {
                 self.note_table(open, name, table.as_ref());
             }
             (_, None) => {
-                let extras = self.random.random_bool(0.5).then(|| n_extras(&table));
-                let table = open.txn.create_index_with(&table, n_index(&table), extras).await?;
+                let with_extras = self.random.random_bool(0.5);
+                let table = open.txn.create_index(&table, n_index(&table, with_extras)).await?;
                 self.note_table(open, name, Some(&table));
             }
         }
@@ -544,17 +544,15 @@ pub(crate) fn index_names(table: &Table) -> BTreeSet<String> {
     table.indexes.iter().map(|i| format!("{} {:?}", i.name, i.extras)).chain(columns).collect()
 }
 
-/// On `n`; where there are wide keys on these too, so that making it fills several leaves.
-fn n_index(table: &Table) -> IndexSpec {
+/// On `n`; where there are wide keys on these too, so that making it fills several leaves. With extras: DESC, and
+/// INCLUDE of the last of the columns that are always there.
+fn n_index(table: &Table, with_extras: bool) -> IndexSpec {
     let wide = table.columns.get(FIXED).is_some_and(|column| column.name == WIDE && !column.dropped);
     let columns = if wide { vec![1, FIXED] } else { vec![1] };
-    IndexSpec { name: format!("{}_n_idx", table.name), columns, unique: false, primary: false }
-}
-
-/// DESC, and INCLUDE of the last of the columns that are always there.
-fn n_extras(table: &Table) -> Extras {
     let option = KeyOption { descending: true, nulls_first: true, class: None };
-    Extras { keys: vec![option; n_index(table).columns.len()], included: vec![FIXED - 1], filtered: false }
+    let keys = vec![option; columns.len()];
+    let extras = with_extras.then(|| Extras { keys, included: vec![FIXED - 1], ..Extras::default() }.into());
+    IndexSpec { name: format!("{}_n_idx", table.name), columns, unique: false, primary: false, extras }
 }
 
 pub(crate) fn spec(name: &str) -> TableSpec {
@@ -571,6 +569,7 @@ pub(crate) fn spec(name: &str) -> TableSpec {
         columns: vec![column],
         unique,
         primary,
+        extras: None,
     };
     let indexes = vec![index("pkey", 0, true, true), index("u_key", 2, true, false)];
     TableSpec { name: name.into(), columns, indexes }
@@ -586,7 +585,7 @@ fn spec_of(name: &str, mix: &Mix) -> TableSpec {
     let wide = (mix.wide > 0).then(|| add(WIDE, DataType::Text));
     let mut indexes = Vec::new();
     let mut index = |suffix: &str, columns: Vec<usize>, unique: bool| {
-        indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false });
+        indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false, extras: None });
     };
     if let Some(wide) = wide {
         index("wide", vec![wide], false);

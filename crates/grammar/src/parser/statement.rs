@@ -89,14 +89,7 @@ impl Parser<'_> {
                 self.advance();
                 self.create_sequence(at, false)
             }
-            (K::View, _) => {
-                self.advance();
-                self.create_view(at, false)
-            }
-            (K::Or, Some(K::Replace)) if self.ahead(2).keyword == Some(K::View) => {
-                self.next += 3;
-                self.create_view(at, true)
-            }
+            _ if self.at_view() => self.create_view(at),
             (K::Type, _) => {
                 self.advance();
                 self.create_type(at)

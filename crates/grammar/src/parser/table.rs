@@ -86,10 +86,28 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `CREATE VIEW`.
-    pub(super) fn create_view(&mut self, at: At, or_replace: bool) -> Result<Statement> {
+    /// Whether what follows CREATE is a view.
+    pub(super) fn at_view(&self) -> bool {
+        let before = [K::Or, K::Replace, K::Local, K::Global, K::Temp, K::Temporary, K::Recursive];
+        let word = |at: &usize| self.ahead(*at).keyword;
+        let words = (0..5).find(|at| !word(at).is_some_and(|word| before.contains(&word)));
+        words.is_some_and(|at| word(&at) == Some(K::View))
+    }
+
+    /// What follows CREATE, where it is a view.
+    pub(super) fn create_view(&mut self, at: At) -> Result<Statement> {
+        let or_replace = self.eat_word(K::Or);
+        if or_replace {
+            self.expect_word(K::Replace)?;
+        }
+        let temporary = self.at_any(&[K::Local, K::Global, K::Temp, K::Temporary]);
+        if temporary {
+            self.eat_temporary();
+        }
+        let recursive = self.eat_word(K::Recursive);
+        self.expect_word(K::View)?;
         let name = self.relation_name()?;
-        let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
+        let columns = if recursive || self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
         let options_at = self.place();
         if self.eat_word(K::With) {
             self.storage()?;
@@ -106,9 +124,22 @@ impl Parser<'_> {
         if self.eat_word(K::With) {
             let _kind = self.eat_word(K::Cascaded) || self.eat_word(K::Local);
             self.expect_words(&[K::Check, K::Option])?;
+            if recursive {
+                let message = "WITH CHECK OPTION not supported on recursive views";
+                return Err(SyntaxError::with_state("0A000", message, check_at));
+            }
             self.refuse(check_at, "WITH CHECK OPTION");
         }
-        Ok(Statement::CreateView(Box::new(CreateView { at, or_replace, name, columns, query, place })))
+        Ok(Statement::CreateView(Box::new(CreateView {
+            at,
+            or_replace,
+            temporary,
+            recursive,
+            name,
+            columns,
+            query,
+            place,
+        })))
     }
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {

@@ -88,6 +88,9 @@ pub struct CreateTableAs {
 pub struct CreateView {
     pub at: At,
     pub or_replace: bool,
+    pub temporary: bool,
+    /// RECURSIVE: the query may read the view, and all columns have names.
+    pub recursive: bool,
     pub name: Name,
     /// Names of the first columns, in place of the query's.
     pub columns: Vec<Ident>,

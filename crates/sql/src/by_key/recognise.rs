@@ -386,7 +386,7 @@ impl Scope<'_> {
             }
         };
         let all = |index: &&Arc<Index>| {
-            index.unique
+            index.is_immediate()
                 && index.columns.len() == comparisons.len()
                 && index.columns.iter().all(|c| equal(*c).is_some())
         };

@@ -4,9 +4,7 @@ pub(crate) mod indexes;
 pub(crate) mod privileges;
 mod quoting;
 
-use super::relations::{
-    attributes, check_oid, domains, find_index, foreign, is_constraint, live, own, schema_comment, views,
-};
+use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, schema_comment, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
@@ -214,7 +212,7 @@ fn about_objects() -> Vec<Entry> {
         }),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
-                let key = c.index(0, i)?.filter(|(_, i)| is_constraint(i));
+                let key = c.index(0, i)?.filter(|(_, i)| i.is_constraint());
                 key.map_or_else(|| check_definition(c, i), |(t, i)| Ok(Some(constraint_definition(&t, &i))))
             })
         }),
@@ -441,7 +439,17 @@ fn key_list(table: &Table, index: &Index) -> String {
 
 pub(crate) fn constraint_definition(table: &Table, index: &Index) -> String {
     let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-    format!("{kind} ({})", key_list(table, index))
+    let nulls = if index.is_nulls_not_distinct() { " NULLS NOT DISTINCT" } else { "" };
+    let included = match index.included() {
+        [] => String::new(),
+        columns => {
+            let names: Vec<String> = columns.iter().map(|at| quote(&table.columns[*at].name)).collect();
+            format!(" INCLUDE ({})", names.join(", "))
+        }
+    };
+    let deferrable = if index.is_immediate() { "" } else { " DEFERRABLE" };
+    let deferred = if index.is_deferred() { " INITIALLY DEFERRED" } else { "" };
+    format!("{kind}{nulls} ({}){included}{deferrable}{deferred}", key_list(table, index))
 }
 
 /// `CHECK ((a > 0))`, or without the outer parentheses where the second argument asks for few.

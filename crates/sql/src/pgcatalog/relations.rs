@@ -246,12 +246,6 @@ pub(crate) fn find_index(catalog: &Catalog, oid: u32) -> Option<(Arc<Table>, Arc
     catalog.tables().find_map(|t| t.indexes.iter().find(|i| i.oid.0 == oid).map(|i| (t.clone(), i.clone())))
 }
 
-/// Whether an index stands for a constraint. There is no difference between a unique index and a UNIQUE constraint:
-/// ALTER TABLE drops and renames either.
-pub(crate) fn is_constraint(index: &Index) -> bool {
-    index.unique && index.extras.is_none()
-}
-
 /// The OID of a table's CHECK constraint by its place. It matters to nobody; it only has to be the same each time, and
 /// no column default's.
 pub(crate) fn check_oid(table: &Table, at: usize) -> u32 {

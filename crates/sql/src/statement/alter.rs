@@ -10,7 +10,7 @@ use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::{calls_within, sequence_of};
 use crate::parse::{relation, stored};
-use crate::pgcatalog::{self, is_constraint};
+use crate::pgcatalog;
 use crate::plan::rules::is_volatile;
 use crate::statement::computed::generated_of;
 use crate::statement::ddl::{
@@ -25,9 +25,7 @@ use crate::statement::views::{dependent_views, refuse_views};
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Rights, Securable};
-use terrace_engine::{
-    Catalog, ColumnDef, Datum, EngineError, ForeignKey, IndexSpec, RelationName, Result, Space, Table,
-};
+use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
@@ -346,7 +344,7 @@ impl Run<'_> {
             let kept = table.checks.iter().filter(|c| c.name != name).cloned().collect();
             return self.set_checks(table, kept).await;
         }
-        match table.indexes.iter().find(|i| is_constraint(i) && i.name == name) {
+        match table.indexes.iter().find(|i| i.is_constraint() && i.name == name) {
             Some(index) => {
                 let needs = |key: &ForeignKey| key.index == index.oid;
                 let what = format!("constraint {name} on table {}", table.name);
@@ -422,7 +420,7 @@ impl Run<'_> {
             checks[at].name = new.to_owned();
             return self.set_checks(table, checks).await;
         }
-        let index = table.indexes.iter().find(|i| is_constraint(i) && i.name == old);
+        let index = table.indexes.iter().find(|i| i.is_constraint() && i.name == old);
         let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
         let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
         let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
@@ -443,20 +441,20 @@ impl Run<'_> {
     async fn add_key(&self, table: &Arc<Table>, key: Key) -> Result<Arc<Table>> {
         let catalog = self.begin_statement().await;
         let taken = |n: &str| catalog.name_taken(table.space, n);
-        let name = match key.name {
-            Some(given) if taken(&given) => return Err(duplicate(&given)),
-            Some(given) => given,
+        let name = match &key.name {
+            Some(given) if taken(given) => return Err(duplicate(given)),
+            Some(given) => given.clone(),
             None if key.primary => choose_name(&[&table.name], "pkey", &taken),
             None => {
-                let columns = key.columns.iter().map(|c| table.columns[*c].name.as_str());
+                let columns = key.named_after().map(|at| table.columns[at].name.as_str());
                 choose_name(&[table.name.as_str()].into_iter().chain(columns).collect::<Vec<_>>(), "key", &taken)
             }
         };
         check_name(&name)?;
-        let spec = IndexSpec { name, columns: key.columns, unique: true, primary: key.primary };
+        let spec = key.into_spec(name);
         let add = async {
             let mut slot = self.cell.lock().await;
-            match key.primary {
+            match spec.primary {
                 true => slot.open().add_primary_key(table, spec).await,
                 false => slot.open().create_index(table, spec).await,
             }

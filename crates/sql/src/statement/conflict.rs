@@ -28,6 +28,15 @@ use terrace_storage::ObjectId;
 
 /// The unique indexes whose conflicts count (invariant 3).
 pub(crate) fn arbiters(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectId>> {
+    let found = matching(conflict, table)?;
+    if found.iter().any(|oid| table.index(*oid).is_some_and(|index| !index.is_immediate())) {
+        let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+        return Err(EngineError::new("55000", message).on_table(table));
+    }
+    Ok(found)
+}
+
+fn matching(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectId>> {
     let unique = || table.indexes.iter().filter(|i| i.unique);
     match &conflict.target {
         None if matches!(conflict.action, ConflictAction::Update { .. }) => {
@@ -39,7 +48,7 @@ pub(crate) fn arbiters(conflict: &Conflict, table: &Table) -> Result<Vec<ObjectI
             let missing = || {
                 EngineError::new("42704", format!("constraint \"{name}\" for table \"{}\" does not exist", table.name))
             };
-            Ok(vec![unique().find(|i| i.name == *name && i.extras.is_none()).ok_or_else(missing)?.oid])
+            Ok(vec![unique().find(|i| i.name == *name && i.is_constraint()).ok_or_else(missing)?.oid])
         }
         Some(ConflictTarget::Elements { at: _, elements, filter }) => {
             let elements = elements.iter().map(|element| target_of(element, table)).collect::<Result<Vec<_>>>()?;
@@ -145,7 +154,7 @@ impl Run<'_> {
         rows: Vec<Vec<Datum>>,
     ) -> Result<Vec<Vec<Datum>>> {
         let arbiters = arbiters(conflict, table)?;
-        let unique = |oid: &ObjectId| table.indexes.iter().any(|index| index.oid == *oid && index.unique);
+        let unique = |oid: &ObjectId| table.index(*oid).is_some_and(|index| index.is_immediate());
         assert!(arbiters.iter().all(unique), "invariant 3: conflicts are with unique indexes");
         let mut updating = match &conflict.action {
             ConflictAction::Nothing => None,

@@ -6,6 +6,7 @@ use crate::parse::identity::Identity;
 use crate::parse::types::of_column;
 use crate::statement::target::Target;
 use std::sync::Arc;
+use terrace_engine::catalog::extras::{Extras, KeyOption};
 use terrace_engine::{
     Catalog, ColumnDef, Datum, EngineError, Index, IndexSpec, RelationName, Result, Table, TableSpec,
 };
@@ -22,6 +23,21 @@ pub(crate) struct Key {
     pub(crate) name: Option<String>,
     pub(crate) columns: Vec<usize>,
     pub(crate) primary: bool,
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+impl Key {
+    /// The columns that the name of a UNIQUE has, if none is given.
+    pub(crate) fn named_after(&self) -> impl Iterator<Item = usize> {
+        let included = self.extras.as_ref().map_or(&[][..], |extras| &extras.included);
+        self.columns.iter().chain(included).copied()
+    }
+
+    /// The index, which gets this name.
+    pub(crate) fn into_spec(self, name: String) -> IndexSpec {
+        let Key { name: _, columns, primary, extras } = self;
+        IndexSpec { name, columns, unique: true, primary, extras }
+    }
 }
 
 /// Builds the specification. Defaults are text; the caller has checked that they can be evaluated.
@@ -51,18 +67,17 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
     let mut indexes: Vec<IndexSpec> = vec![];
     for key in keys {
         let taken = |n: &str| n == name || target.is_taken(n, catalog) || indexes.iter().any(|i| i.name == n);
-        let index_name = match key.name {
-            Some(given) if taken(&given) => return Err(duplicate(&given)),
-            Some(given) => given,
+        let index_name = match &key.name {
+            Some(given) if taken(given) => return Err(duplicate(given)),
+            Some(given) => given.clone(),
             None if key.primary => choose_name(&[&name], "pkey", &taken),
             None => {
-                let parts: Vec<&str> =
-                    [name.as_str()].into_iter().chain(key.columns.iter().map(|c| columns[*c].name.as_str())).collect();
-                choose_name(&parts, "key", &taken)
+                let named = key.named_after().map(|at| columns[at].name.as_str());
+                choose_name(&[name.as_str()].into_iter().chain(named).collect::<Vec<&str>>(), "key", &taken)
             }
         };
         check_name(&index_name)?;
-        indexes.push(IndexSpec { name: index_name, columns: key.columns, unique: true, primary: key.primary });
+        indexes.push(key.into_spec(index_name));
     }
     Ok(TableSpec { name, columns, indexes })
 }
@@ -105,20 +120,28 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-fn refuse_deferral(deferral: Deferral) -> Result<()> {
-    if deferral == Deferral::default() { Ok(()) } else { Err(unsupported("DEFERRABLE")) }
-}
-
-fn refuse_index_options(index: &KeyIndex) -> Result<()> {
-    let refused = [
-        (index.nulls_not_distinct, "NULLS NOT DISTINCT"),
-        (!index.include.is_empty(), "INCLUDE"),
-        (!index.storage.is_empty(), "an option of this index"),
-    ];
-    match refused.iter().find(|(is, _)| *is) {
-        Some((_, what)) => Err(unsupported(what)),
-        None => Ok(()),
+/// What a key's index is besides its columns, of which there are so many. `included`: where the columns of INCLUDE are.
+fn key_extras(
+    index: &KeyIndex,
+    deferral: Deferral,
+    columns: usize,
+    included: Vec<usize>,
+) -> Result<Option<Box<Extras>>> {
+    if !index.storage.is_empty() {
+        return Err(unsupported("an option of this index"));
     }
+    if !index.nulls_not_distinct && deferral == Deferral::default() && included.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(Extras {
+        keys: vec![KeyOption::default(); columns],
+        included,
+        filtered: false,
+        nulls_not_distinct: index.nulls_not_distinct,
+        constraint: true,
+        deferrable: deferral.deferrable,
+        deferred: deferral.initially_deferred,
+    })))
 }
 
 pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalog: &Catalog) -> Result<ColumnDef> {
@@ -139,13 +162,11 @@ pub(crate) fn column_def(column: &Column, at: usize, keys: &mut Vec<Key>, catalo
     }
     let mut null = false;
     for constraint in &column.constraints {
-        if !matches!(constraint.kind, ColumnConstraintKind::References(_)) {
-            refuse_deferral(constraint.deferral)?;
-        }
         let name = constraint.name.as_ref().map(|name| name.name.clone());
         let key = |index: &KeyIndex, primary| {
-            keys.push(Key { name, columns: vec![at], primary });
-            refuse_index_options(index)
+            let extras = key_extras(index, constraint.deferral, 1, vec![])?;
+            keys.push(Key { name, columns: vec![at], primary, extras });
+            Ok::<(), EngineError>(())
         };
         match &constraint.kind {
             ColumnConstraintKind::Null => null = true,
@@ -191,7 +212,6 @@ fn is_key(constraint: &TableConstraint) -> bool {
 
 /// Of PRIMARY KEY or UNIQUE.
 pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> Result<Key> {
-    refuse_deferral(constraint.deferral)?;
     let (names, index, primary) = match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, index } => (columns, index, true),
         TableConstraintKind::Unique { columns, index } => (columns, index, false),
@@ -199,13 +219,14 @@ pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> 
             unreachable!("the caller handles these")
         }
     };
-    refuse_index_options(index)?;
     let of = |name: &Ident| {
         let missing = || EngineError::new("42703", format!("column \"{}\" named in key does not exist", name.name));
         position(columns, &name.name).ok_or_else(missing)
     };
     let columns = names.iter().map(of).collect::<Result<Vec<usize>>>().and_then(distinct)?;
-    Ok(Key { name: constraint.name.as_ref().map(|name| name.name.clone()), columns, primary })
+    let included = index.include.iter().map(of).collect::<Result<Vec<usize>>>()?;
+    let extras = key_extras(index, constraint.deferral, columns.len(), included)?;
+    Ok(Key { name: constraint.name.as_ref().map(|name| name.name.clone()), columns, primary, extras })
 }
 
 pub(crate) fn position(columns: &[ColumnDef], name: &str) -> Option<usize> {

@@ -10,7 +10,6 @@ use crate::error::{missing_relation, unsupported};
 use crate::parse::qualified::shown_relation;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
-use crate::pgcatalog::is_constraint;
 use crate::statement::checks::Finishing;
 use crate::statement::ddl::{check_name, choose_name, position};
 use crate::statement::outcome::notice;
@@ -19,7 +18,7 @@ use crate::values::{check_not_null, is_sequence, live_columns};
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{
-    Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, RelationName, Result, Table,
+    Action, Catalog, Change, Consequence, DataType, Datum, EngineError, ForeignKey, Index, RelationName, Result, Table,
     UpdateOutcome, may_refer,
 };
 use terrace_grammar::statement::{
@@ -91,7 +90,7 @@ impl<'n> NewKey<'n> {
             true => {
                 let none = || format!("there is no primary key for referenced table \"{}\"", referenced.name);
                 let index = referenced.primary_key().ok_or_else(|| EngineError::new("42704", none()))?;
-                (index.columns.clone(), index.oid)
+                (index.columns.clone(), immediate(referenced, index)?)
             }
             false => (named.clone(), unique_index(referenced, &named)?),
         };
@@ -157,7 +156,7 @@ impl<'n> NewKey<'n> {
 pub(crate) fn constraint_exists(table: &Table, name: &str) -> bool {
     table.checks.iter().any(|check| check.name == name)
         || table.foreign_keys.iter().any(|key| key.name == name)
-        || table.indexes.iter().any(|index| is_constraint(index) && index.name == name)
+        || table.indexes.iter().any(|index| index.is_constraint() && index.name == name)
 }
 
 fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
@@ -184,7 +183,17 @@ fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
     let same = |index: &[usize]| index.len() == columns.len() && index.iter().all(|at| columns.contains(at));
     let found = table.indexes.iter().find(|index| index.unique && !index.is_partial() && same(&index.columns));
     let none = || format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
-    found.map(|index| index.oid).ok_or_else(|| EngineError::new("42830", none()))
+    immediate(table, found.ok_or_else(|| EngineError::new("42830", none()))?)
+}
+
+/// 55000 where two rows may have the key for a while.
+fn immediate(table: &Table, index: &Index) -> Result<ObjectId> {
+    if index.is_immediate() {
+        return Ok(index.oid);
+    }
+    let kind = if index.primary { "primary key" } else { "unique constraint" };
+    let message = format!("cannot use a deferrable {kind} for referenced table \"{}\"", table.name);
+    Err(EngineError::new("55000", message))
 }
 
 fn check_types((table, from): (&Table, usize), (referenced, to): (&Table, usize), name: &str) -> Result<()> {
@@ -232,17 +241,21 @@ fn action(action: &ReferenceAction) -> (Action, &[Ident]) {
     }
 }
 
-/// The foreign keys that SET CONSTRAINTS means by a name. (Constraints of other kinds cannot be deferred.)
+/// The foreign keys and unique indexes that SET CONSTRAINTS means by a name. (CHECK cannot be deferred.)
 pub(crate) fn of_name(catalog: &Catalog, name: &Name) -> Result<Vec<ObjectId>> {
     let name = relation(name)?;
-    let keys = catalog.tables().flat_map(|table| &table.foreign_keys).filter(|key| key.name == name.name);
-    let keys: Vec<&Arc<ForeignKey>> = keys.collect();
+    let foreign = catalog.tables().flat_map(|table| &table.foreign_keys).filter(|key| key.name == name.name);
+    let unique = catalog.tables().flat_map(|table| &table.indexes).filter(|index| index.name == name.name);
+    let found: Vec<(ObjectId, bool)> = foreign
+        .map(|key| (key.oid, key.deferrable))
+        .chain(unique.filter(|index| index.is_constraint()).map(|index| (index.oid, !index.is_immediate())))
+        .collect();
     let fixed = || EngineError::new("42809", format!("constraint \"{name}\" is not deferrable"));
-    if keys.iter().any(|key| !key.deferrable) {
+    if found.iter().any(|(_, deferrable)| !deferrable) {
         return Err(fixed());
     }
-    if !keys.is_empty() {
-        return Ok(keys.iter().map(|key| key.oid).collect());
+    if !found.is_empty() {
+        return Ok(found.iter().map(|(oid, _)| *oid).collect());
     }
     match catalog.tables().any(|table| constraint_exists(table, &name.name)) {
         true => Err(fixed()),

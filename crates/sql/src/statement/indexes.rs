@@ -95,7 +95,6 @@ fn refuse_options(create: &CreateIndex) -> Result<()> {
     let method = create.method.as_ref().map(|method| method.name.as_str());
     let refused = [
         (!matches!(method, None | Some("btree")), "an index method other than btree"),
-        (create.nulls_not_distinct, "NULLS NOT DISTINCT"),
         (!create.storage.is_empty(), "an option of this index"),
     ];
     match refused.iter().find(|(is, _)| *is) {
@@ -212,12 +211,17 @@ impl Run<'_> {
             self.fill_computed(&table).await?;
         }
         let filtered = create.filter.is_some();
-        let plain = !computes && included.is_empty() && options.iter().all(|option| *option == KeyOption::default());
-        let extras = (!plain).then_some(Extras { keys: options, included, filtered });
-        let spec = IndexSpec { name, columns, unique: create.unique, primary: false };
+        let plain = !computes
+            && included.is_empty()
+            && !create.nulls_not_distinct
+            && options.iter().all(|option| *option == KeyOption::default());
+        let nulls_not_distinct = create.nulls_not_distinct;
+        let extras = Extras { keys: options, included, filtered, nulls_not_distinct, ..Extras::default() };
+        let extras = (!plain).then(|| extras.into());
+        let spec = IndexSpec { name, columns, unique: create.unique, primary: false, extras };
         // The engine takes the lock that CREATE INDEX needs. A weaker lock, taken here first, could lead to a deadlock
         // with another session.
-        let make = async { self.cell.lock().await.open().create_index_with(&table, spec, extras).await };
+        let make = async { self.cell.lock().await.open().create_index(&table, spec).await };
         self.cancel.run(make).await.map(drop)
     }
 

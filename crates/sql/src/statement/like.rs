@@ -9,7 +9,7 @@ use crate::parse::identity::Identity;
 use crate::parse::qualified::{shown, shown_type};
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
-use crate::pgcatalog::type_with_digits;
+use crate::pgcatalog::{constraint_definition, type_with_digits};
 use crate::statement::target::Target;
 use crate::values::{is_sequence, live_columns};
 use std::sync::Arc;
@@ -86,7 +86,9 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
             table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), shown(&c.sql, &said))),
         );
     }
-    if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some()) {
+    if let Some(index) =
+        table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some() && !i.is_constraint())
+    {
         return Err(unsupported(format!("LIKE that copies index \"{}\"", index.name)));
     }
     let schema = match place.placing {
@@ -96,10 +98,9 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
     let on = format!("{schema}.{}", quoted(target));
     let mut others = vec![];
     for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
-        match (index.primary, index.unique) {
-            (true, _) => parts.push(format!("PRIMARY KEY {}", columns(table, index))),
-            (false, true) => parts.push(format!("UNIQUE {}", columns(table, index))),
-            (false, false) => others.push(format!("CREATE INDEX ON {on} {}", columns(table, index))),
+        match index.unique {
+            true => parts.push(constraint_definition(table, index)),
+            false => others.push(format!("CREATE INDEX ON {on} {}", columns(table, index))),
         }
     }
     Ok((create(target, &parts), others))

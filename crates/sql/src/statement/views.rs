@@ -15,34 +15,68 @@ use crate::statement::ddl::{check_name, duplicate};
 use crate::statement::dispatch::without_schema;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use crate::statement::target::schema_of_new;
+use crate::statement::target::Target;
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Securable;
 use terrace_engine::types::Style;
 use terrace_engine::{
     Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewUse,
 };
-use terrace_grammar::statement::{At, CreateView, Name, Node, Query, Statement};
+use terrace_grammar::statement::{At, CreateView, Ident, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
+use terrace_storage::ObjectId;
 
 /// Levels of a view's query, those of the views that it reads included: statements that may read views have stack for
 /// so many more.
 const DEEPEST: usize = 64;
+
+/// Columns, what is read, and the text that is kept.
+type Definition = (Vec<ColumnDef>, Vec<ViewUse>, String);
+
+/// A view's query as it is written, at its place in a text, and the names that are given to the first columns.
+struct Written<'v> {
+    text: &'v str,
+    query: &'v Query,
+    place: Range<usize>,
+    columns: &'v [Ident],
+}
 
 /// A view, and why it goes: `view v depends on table t`.
 pub(crate) type Dependent = (Arc<View>, String);
 
 impl Run<'_> {
     pub(crate) async fn create_view(&self, create: &CreateView) -> Result<Vec<EngineError>> {
-        let named = parse::relation(&create.name)?;
-        check_name(&named.name)?;
+        check_name(&parse::relation(&create.name)?.name)?;
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
-        let space = schema_of_new(&named, "view", &catalog)?;
-        let (named, name) = (RelationName::new(Among::In(space), named.name.as_str()), named.name);
+        let target = Target::of(&create.name, create.temporary, None, &catalog)?;
         let actor = self.info.actor(&catalog);
-        actor.permit_creation(&catalog, Placing::In(space))?;
-        let (columns, uses, sql) = self.defined(create, &catalog).await?;
+        actor.permit_creation(&catalog, target.placing)?;
+        let (columns, uses, sql) = match create.recursive {
+            true => self.defined_recursive(create, &catalog).await?,
+            false => {
+                let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
+                let place = create.place.start as usize..create.place.end as usize;
+                let written = Written { text, query: &create.query, place, columns: &create.columns };
+                self.defined(&create.name, written, Some(text), &catalog).await?
+            }
+        };
+        let own = catalog.own_space();
+        let reads_own = uses.iter().any(|used| Some(used.space) == own);
+        let (target, notices) = match reads_own && !target.is_temporary() {
+            true => {
+                let told = notice("00000", format!("view \"{}\" will be a temporary view", target.name));
+                (Target::of(&create.name, true, None, &catalog)?, vec![told])
+            }
+            false => (target, vec![]),
+        };
+        let temporary = target.is_temporary();
+        let space = match target.placing {
+            Placing::In(space) => space,
+            Placing::Temporary(_) => self.cell.lock().await.open().own_space()?,
+        };
+        let (named, name) = (RelationName::new(Among::In(space), target.name.as_str()), target.name);
         let before = catalog.view(&named).cloned();
         match &before {
             Some(before) if create.or_replace => {
@@ -58,7 +92,7 @@ impl Run<'_> {
         }
         let zone = self.style().zone.to_string();
         let depth = levels(&sql, &uses, &catalog)?;
-        let view = View { oid: terrace_storage::ObjectId(0), space, name, columns, sql, zone, depth, uses };
+        let view = View { oid: ObjectId(0), space, temporary, name, columns, sql, zone, depth, uses };
         if catalog.reads(&view, space, &view.name) {
             let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
             return Err(EngineError::new("42P17", message));
@@ -68,9 +102,23 @@ impl Run<'_> {
         if before.is_none()
             && let Some(view) = self.begin_statement().await.view(&named)
         {
-            self.own_in(view.oid, Some((space, Securable::Table))).await?;
+            self.own_in(view.oid, (!temporary).then_some((space, Securable::Table))).await?;
         }
-        Ok(vec![])
+        Ok(notices)
+    }
+
+    /// Of RECURSIVE, which stands for `WITH RECURSIVE v (a, b) AS (query) SELECT a, b FROM v`.
+    async fn defined_recursive(&self, create: &CreateView, catalog: &Arc<Catalog>) -> Result<Definition> {
+        let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
+        let query = &text[create.place.start as usize..create.place.end as usize];
+        let names: Vec<String> = create.columns.iter().map(|column| quoted(&column.name)).collect();
+        let (name, names) = (quoted(&create.name.last().name), names.join(", "));
+        let sql = format!("WITH RECURSIVE {name} ({names}) AS ({query}) SELECT {names} FROM {name}");
+        let broken = || unsupported("the form of this view's query");
+        let parsed = parse::statement(&sql)?.ok_or_else(broken)?;
+        let Statement::Query(query) = parsed.statement() else { return Err(broken()) };
+        let written = Written { text: &sql, query, place: 0..sql.len(), columns: &[] };
+        self.defined(&create.name, written, None, catalog).await
     }
 
     pub(crate) async fn lock_definitions(&self) -> Result<()> {
@@ -78,40 +126,40 @@ impl Run<'_> {
         self.cancel.run(lock).await
     }
 
-    /// Columns, what is read, and the text that is kept (invariant 2).
+    /// Columns, what is read, and the text that is kept (invariant 2). `shown`: the text into which errors point.
     async fn defined(
         &self,
-        create: &CreateView,
+        name: &Name,
+        Written { text, query, place, columns: names }: Written<'_>,
+        shown: Option<&str>,
         catalog: &Arc<Catalog>,
-    ) -> Result<(Vec<ColumnDef>, Vec<ViewUse>, String)> {
-        let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
-        let planner = self.planner(catalog).await;
+    ) -> Result<Definition> {
+        let planner = Planner { text: shown, ..self.planner(catalog).await };
         let define = |style: Style, query: &Query| style.scope(|| planner.define_view(query));
-        let (defined, plan) = define(self.style(), &create.query)?;
-        if has_open_times(Node::Query(&create.query)) {
+        let (defined, plan) = define(self.style(), query)?;
+        if has_open_times(Node::Query(query)) {
             let shown = plan.display_indent().to_string();
-            let is_same = |style: Style| {
-                define(style, &create.query).is_ok_and(|(_, plan)| plan.display_indent().to_string() == shown)
-            };
+            let is_same =
+                |style: Style| define(style, query).is_ok_and(|(_, plan)| plan.display_indent().to_string() == shown);
             if !self.style().readings().into_iter().all(is_same) {
                 return Err(open_times());
             }
         }
         let mut columns = self.result_columns(plan)?;
-        let mut sql = text[create.place.start as usize..create.place.end as usize].to_owned();
-        let from = create.place.start as usize;
-        let mut edits = kept_edits(Node::Query(&create.query), text, catalog);
+        let from = place.start;
+        let mut sql = text[place].to_owned();
+        let mut edits = kept_edits(Node::Query(query), text, catalog);
         for (at, columns) in &defined.stars {
             edits.push((*at as usize..end_of_star(text, *at)? as usize, columns.clone()));
         }
         edits.extend(defined.schemas);
         let edits = edits.into_iter().map(|(place, new)| (place.start - from..place.end - from, new));
         sql = edited(&sql, edits.collect());
-        if !create.columns.is_empty() {
+        if !names.is_empty() {
             let too_many = || EngineError::new("42601", "CREATE VIEW specifies more column names than columns");
-            columns = called(columns, &create.columns, too_many)?;
+            columns = called(columns, names, too_many)?;
             let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
-            let (names, name) = (names.join(", "), quoted(&create.name.last().name));
+            let (names, name) = (names.join(", "), quoted(&name.last().name));
             sql = format!("SELECT {names} FROM ({sql}) AS {name} ({names})");
         }
         let columns = called(columns, &[], || unreachable!("no name is given"))?;

@@ -59,7 +59,7 @@ async fn create(database: &Database) -> Result<Arc<Table>> {
         column("owner", DataType::Varchar(40), true),
         column("balance", DataType::Int8, true),
     ];
-    let key = IndexSpec { name: format!("{TABLE}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{TABLE}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     let mut txn = database.begin(Isolation::ReadCommitted);
     txn.begin_statement();
     let table = txn.create_table(TableSpec { name: TABLE.into(), columns, indexes: vec![key] }).await?;

@@ -105,7 +105,7 @@ fn columns_come_and_go_without_rewriting_rows() {
         let five = ColumnDef { missing: Datum::Int8(5), ..bare };
         let t2 = txn.add_column(&t, five).await.unwrap();
         txn.insert(&t2, &[row(3, 30), vec![Datum::Int8(6)]].concat()).await.unwrap();
-        let by_n = IndexSpec { name: "t_n".into(), columns: vec![3, 1], unique: false, primary: false };
+        let by_n = IndexSpec { name: "t_n".into(), columns: vec![3, 1], unique: false, primary: false, extras: None };
         let t3 = txn.create_index(&t2, by_n).await.unwrap();
         txn.commit().await.unwrap();
         let mut txn = db.begin(ReadCommitted);
@@ -151,7 +151,8 @@ fn a_primary_key_is_added_where_rows_allow_it() {
         for id in [1, 2] {
             txn.insert(&t, &row(Datum::Int4(id))).await.unwrap();
         }
-        let key = |name: &str| IndexSpec { name: name.into(), columns: vec![0], unique: true, primary: true };
+        let key =
+            |name: &str| IndexSpec { name: name.into(), columns: vec![0], unique: true, primary: true, extras: None };
         txn.commit().await.unwrap();
         for (bad, state) in [(Datum::Null, "23502"), (Datum::Int4(2), "23505")] {
             let mut txn = db.begin(ReadCommitted);

@@ -12,7 +12,7 @@ fn a_comment_survives_a_restart_and_goes_with_its_table() {
         let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
         let t = table(&db, "t").await;
         let mut txn = db.begin(ReadCommitted);
-        let spec = IndexSpec { name: "i".into(), columns: vec![1], unique: false, primary: false };
+        let spec = IndexSpec { name: "i".into(), columns: vec![1], unique: false, primary: false, extras: None };
         let t = txn.create_index(&t, spec).await.unwrap();
         let index = db_index(&t);
         txn.comment((t.oid, 0), Some("first")).await.unwrap();

@@ -18,7 +18,7 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         let mood = DataType::Enum(of);
         let mut later = ColumnDef::new("later", mood);
         let columns = vec![ColumnDef::new("m", mood).not_null(), ColumnDef::new("all", mood.array().unwrap())];
-        let key = IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true };
+        let key = IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None };
         let t = txn.create_table(TableSpec { name: "t".into(), columns, indexes: vec![key] }).await.unwrap();
         let all = mood.array().unwrap().parse("{ok,NULL,sad}").unwrap();
         txn.insert(&t, &[mood.parse("sad").unwrap(), all]).await.unwrap();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use terrace_storage::ObjectId;
 
 fn spec(name: &str) -> TableSpec {
-    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     TableSpec { name: name.into(), columns: vec![ColumnDef::new("a", DataType::Int4)], indexes: vec![key] }
 }
 
@@ -39,6 +39,7 @@ fn what_is_in_a_schema_stays_there_through_truncate_a_rename_and_a_restart() {
         txn.insert(&inner, &[Datum::Int4(1)]).await.unwrap();
         let of = txn.create_enum(s, "mood", &["sad".into()]).await.unwrap();
         let view = View {
+            temporary: false,
             oid: ObjectId(0),
             space: s,
             name: "v".into(),

@@ -12,7 +12,7 @@ use terrace_storage::{DATA, ObjectId};
 
 fn spec(name: &str) -> TableSpec {
     let columns = vec![ColumnDef::new("a", DataType::Int4), ColumnDef::new("t", DataType::Text)];
-    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true };
+    let key = IndexSpec { name: format!("{name}_pkey"), columns: vec![0], unique: true, primary: true, extras: None };
     TableSpec { name: name.into(), columns, indexes: vec![key] }
 }
 

@@ -11,6 +11,7 @@ use Isolation::ReadCommitted;
 /// A view of column `v` of a relation, which has so many columns.
 fn view(name: &str, of: &str, columns: usize) -> View {
     View {
+        temporary: false,
         oid: ObjectId(0),
         space: Space::PUBLIC,
         name: name.into(),

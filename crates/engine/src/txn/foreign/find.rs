@@ -211,7 +211,7 @@ impl Txn {
         Ok(Some(false))
     }
 
-    /// One key more is locked: all of them, if these are many (`foreign`, invariant 6).
+    /// One key more is locked: all of them, if these are many (`foreign`, invariant 5).
     fn count_locked(&mut self, table: &Table) -> Result<()> {
         let Some(count) = self.notes().locked.entry(table.oid).or_insert(Some(0)) else { return Ok(()) };
         *count += 1;

@@ -52,7 +52,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) {
 }
 
 fn by_v(name: &str) -> IndexSpec {
-    IndexSpec { name: name.into(), columns: vec![1], unique: false, primary: false }
+    IndexSpec { name: name.into(), columns: vec![1], unique: false, primary: false, extras: None }
 }
 
 /// Rows 1 to 5, of which a loser has changed the first three, and made a sixth. Table `u` is none of its.

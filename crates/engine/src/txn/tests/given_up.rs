@@ -117,7 +117,8 @@ impl World {
             if round == rounds / 3 {
                 let mut ddl = self.db.begin(ReadCommitted);
                 let t = self.table(&ddl);
-                let by_v = IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false };
+                let by_v =
+                    IndexSpec { name: "t_v".into(), columns: vec![1], unique: false, primary: false, extras: None };
                 ddl.create_index(&t, by_v).await.unwrap();
                 ddl.commit().await.unwrap();
             }

@@ -53,9 +53,12 @@ pub(crate) fn statement(catalog: &Arc<Catalog>, table: &Table, index: &Index, pr
     let keys: Vec<String> = (0..index.keys().len()).map(of_key).collect();
     let included: Vec<String> = index.included().iter().map(|at| quote(&table.columns[*at].name)).collect();
     let include = if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", included.join(", ")) };
+    let nulls = if index.is_nulls_not_distinct() { " NULLS NOT DISTINCT" } else { "" };
     let filter = condition(table, index, pretty).map_or(String::new(), |filter| format!(" WHERE {filter}"));
-    let text =
-        format!("CREATE {unique}INDEX {name} ON {schema}.{on} USING btree ({}){include}{filter}", keys.join(", "));
+    let text = format!(
+        "CREATE {unique}INDEX {name} ON {schema}.{on} USING btree ({}){include}{nulls}{filter}",
+        keys.join(", ")
+    );
     shown_index(&text, catalog)
 }
 

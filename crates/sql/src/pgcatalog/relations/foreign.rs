@@ -41,7 +41,7 @@ fn rule(action: Action) -> &'static str {
     }
 }
 
-fn yes(is: bool) -> &'static str {
+pub(super) fn yes(is: bool) -> &'static str {
     if is { "YES" } else { "NO" }
 }
 

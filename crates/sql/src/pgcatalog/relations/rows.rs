@@ -192,14 +192,20 @@ fn standard_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             catalog.tables().flat_map(|t| standard_columns(catalog, t)).chain(of_views).collect()
         }
         "table_constraints" => constraints(catalog)
-            .map(|(t, i)| (t, i.name.clone(), if i.primary { "PRIMARY KEY" } else { "UNIQUE" }))
-            .chain(catalog.tables().flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK"))))
-            .map(|(t, name, kind)| {
+            .map(|(t, i)| {
+                let kind = if i.primary { "PRIMARY KEY" } else { "UNIQUE" };
+                (t, i.name.clone(), kind, (!i.is_immediate(), i.is_deferred()))
+            })
+            .chain(catalog.tables().flat_map(|t| {
+                t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK", (false, false)))
+            }))
+            .map(|(t, name, kind, (deferrable, deferred))| {
                 row! {
                     constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, &t),
                     constraint_name: name,
                     table_catalog: DATABASE, table_schema: schema_of_table(catalog, &t), table_name: &*t.name,
-                    constraint_type: kind, is_deferrable: "NO", initially_deferred: "NO", enforced: "YES",
+                    constraint_type: kind, is_deferrable: foreign::yes(deferrable), initially_deferred: foreign::yes(deferred),
+                    enforced: "YES",
                 }
             })
             .chain(foreign::keys(catalog).map(|key| key.standard()))
@@ -347,7 +353,7 @@ fn indexes(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> 
 }
 
 fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
-    indexes(catalog).filter(|(_, i)| is_constraint(i))
+    indexes(catalog).filter(|(_, i)| i.is_constraint())
 }
 
 /// Of `pg_class`.
@@ -497,7 +503,8 @@ fn index(table: &Table, index: &Index) -> Row {
     row! {
         indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: all.len() as i16,
         indnkeyatts: index.keys().len() as i16, indisunique: index.unique,
-        indisprimary: index.primary, indimmediate: true, indisvalid: true, indisready: true, indislive: true,
+        indisprimary: index.primary, indnullsnotdistinct: index.is_nulls_not_distinct(),
+        indimmediate: index.is_immediate() || !index.unique, indisvalid: true, indisready: true, indislive: true,
         indkey: V::Shorts(all), indoption: V::Shorts(options), indexprs: shown_indexes::expressions(table, index),
         indpred: shown_indexes::condition(table, index, false),
     }
@@ -506,7 +513,8 @@ fn index(table: &Table, index: &Index) -> Row {
 fn constraint(table: &Table, index: &Index) -> Row {
     row! {
         oid: index.oid.0, conname: &*index.name, connamespace: table.space.0.0,
-        contype: if index.primary { "p" } else { "u" },
+        contype: if index.primary { "p" } else { "u" }, condeferrable: !index.is_immediate(),
+        condeferred: index.is_deferred(),
         convalidated: true, conrelid: table.oid.0, conindid: index.oid.0, confupdtype: "", confdeltype: "",
         confmatchtype: "", conislocal: true, connoinherit: true, conkey: numbers(&index.columns),
         conbin: V::Null,

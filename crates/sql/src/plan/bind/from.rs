@@ -217,7 +217,6 @@ impl Binder<'_> {
         }
         let Some(table) = self.planner.catalog.table(&named) else { return fail(at, undefined_table(name.shown())) };
         self.note_schema(name, table.space);
-        self.refuse_temporary(table)?;
         self.permit(|actor, catalog| match self.is_of_text() {
             true => actor.permit_within(catalog, table, Rights::SELECT, false),
             false => actor.permit(catalog, table, Rights::SELECT),

@@ -204,7 +204,7 @@ impl Binder<'_> {
         let name = TableReference::bare(self.relation_name(called));
         let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
         let live: Vec<usize> = live_columns(table).map(|(at, _)| at).collect();
-        let key = table.indexes.iter().find(|index| index.primary).map(|index| &index.columns);
+        let key = table.primary_key().filter(|index| index.is_immediate()).map(|index| &index.columns);
         let key = key.and_then(|key| key.iter().map(|column| live.iter().position(|at| at == column)).collect());
         let columns = plan.schema().columns().into_iter().take(live.len());
         let columns = columns.map(|column| (column.name.clone(), Expr::Column(column))).collect();

@@ -156,14 +156,6 @@ impl Binder<'_> {
         self.views.defines.borrow().is_some()
     }
 
-    /// 0A000 where a definition reads a temporary table: the view would have to be temporary.
-    pub(super) fn refuse_temporary(&self, table: &Table) -> Result<()> {
-        match table.temporary.is_some() && self.defines_view() {
-            true => unsupported("a view that reads a temporary table"),
-            false => Ok(()),
-        }
-    }
-
     /// Binds a query that stands for a relation of the system.
     pub(super) fn within_system<T>(&self, bind: impl FnOnce() -> Result<T>) -> Result<T> {
         self.within_of(Within::System, bind)
@@ -209,8 +201,8 @@ impl Binder<'_> {
     /// What the schema of a relation may be called before its name.
     pub(super) fn schemas_of(&self, space: Space) -> Vec<String> {
         let catalog = self.catalog();
-        let other = if catalog.own_space() == Some(space) { "pg_temp".to_owned() } else { kept_schema(space) };
-        vec![catalog.space_name(space), other]
+        let own = (catalog.own_space() == Some(space)).then(|| "pg_temp".to_owned());
+        [catalog.space_name(space), kept_schema(space)].into_iter().chain(own).collect()
     }
 
     fn in_schema(&self, source: Source, (space, own): (Space, &str), alias: Option<&Alias>) -> Result<Source> {
