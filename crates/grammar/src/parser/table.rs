@@ -275,11 +275,14 @@ impl Parser<'_> {
         loop {
             if self.eat_word(K::Collate) {
                 column.collation = Some(self.any_name()?);
-            } else if let Some(deferral) = self.deferral(column.constraints.last().map(|last| last.deferral))? {
-                // Without a constraint before it, PostgreSQL finds it misplaced.
+            } else if let Some(clause) = self.deferral_clause() {
+                use ColumnConstraintKind::{PrimaryKey, References, Unique};
+                let at = self.place();
                 match column.constraints.last_mut() {
-                    Some(last) => last.deferral = deferral,
-                    None => self.refuse(at, "DEFERRABLE without a constraint"),
+                    Some(last) if matches!(last.kind, PrimaryKey(_) | Unique(_) | References(_)) => {
+                        last.deferral = self.deferral(Some(last.deferral))?.unwrap_or_default();
+                    }
+                    _ => return Err(SyntaxError::new(format!("misplaced {clause} clause"), at)),
                 }
             } else if let Some(constraint) = self.column_constraint()? {
                 column.constraints.push(constraint);
@@ -289,15 +292,36 @@ impl Parser<'_> {
         }
     }
 
+    /// The words of DEFERRABLE and its kind, where they follow.
+    fn deferral_clause(&self) -> Option<&'static str> {
+        match (self.token().keyword?, self.ahead(1).keyword) {
+            (K::Deferrable, _) => Some("DEFERRABLE"),
+            (K::Not, Some(K::Deferrable)) => Some("NOT DEFERRABLE"),
+            (K::Initially, Some(K::Deferred)) => Some("INITIALLY DEFERRED"),
+            (K::Initially, _) => Some("INITIALLY IMMEDIATE"),
+            _ => None,
+        }
+    }
+
     /// DEFERRABLE and its kind, added to what was said before.
     fn deferral(&mut self, before: Option<Deferral>) -> Result<Option<Deferral>> {
         let mut deferral = before.unwrap_or_default();
+        let at = self.place();
+        let never = self.next >= 2
+            && self.tokens[self.next - 1].keyword == Some(K::Deferrable)
+            && self.tokens[self.next - 2].keyword == Some(K::Not);
+        let contradiction = || {
+            Err(SyntaxError::new("constraint declared INITIALLY DEFERRED must be DEFERRABLE", at))
+        };
         match self.token().keyword {
             Some(K::Deferrable) => {
                 self.advance();
                 deferral.deferrable = true;
             }
             Some(K::Not) if self.ahead(1).keyword == Some(K::Deferrable) => {
+                if deferral.initially_deferred {
+                    return contradiction();
+                }
                 self.next += 2;
                 deferral.deferrable = false;
             }
@@ -306,6 +330,9 @@ impl Parser<'_> {
                 deferral.initially_deferred = self.eat_word(K::Deferred);
                 if !deferral.initially_deferred {
                     self.expect_word(K::Immediate)?;
+                }
+                if deferral.initially_deferred && never {
+                    return contradiction();
                 }
                 deferral.deferrable |= deferral.initially_deferred;
             }

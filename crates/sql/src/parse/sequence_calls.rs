@@ -1,6 +1,5 @@
 //! `nextval`, `currval`, `lastval` and `setval` in a statement's tree. They stand where a statement evaluates them
 //! once: in VALUES, in a default, in a SELECT without FROM.
-use crate::error::unsupported;
 use crate::parse::relation;
 use crate::parse::stored::Stored;
 use terrace_engine::{ColumnDef, EngineError, RelationName, Result};
@@ -13,11 +12,17 @@ pub(crate) enum Call {
     Current(RelationName),
     Last,
     Set(RelationName, i64, bool),
+    /// One with arguments that are no literals, which have to be computed first.
+    Computed(String, Vec<tree::Expr>),
 }
 
 impl Call {
     pub(crate) fn writes(&self) -> bool {
-        matches!(self, Call::Next(_) | Call::Set(..))
+        match self {
+            Call::Next(_) | Call::Set(..) => true,
+            Call::Computed(function, _) => function != "currval",
+            Call::Current(_) | Call::Last => false,
+        }
     }
 
     /// The same call, as a definition means it.
@@ -26,14 +31,13 @@ impl Call {
             Call::Next(name) => Call::Next(name.of_definition()),
             Call::Current(name) => Call::Current(name.of_definition()),
             Call::Set(name, value, called) => Call::Set(name.of_definition(), value, called),
-            Call::Last => Call::Last,
+            Call::Last | Call::Computed(..) => self,
         }
     }
 }
 
-/// The sequence that a literal names.
-fn named(function: &str, text: Option<&str>) -> Result<RelationName> {
-    let text = text.ok_or_else(|| unsupported(format!("{function} of anything but a literal name")))?;
+/// The sequence that a text names.
+pub(crate) fn named(text: &str) -> Result<RelationName> {
     let invalid = || EngineError::new("42602", format!("invalid name syntax: {text}"));
     relation(&terrace_grammar::name_of(text).ok_or_else(invalid)?)
 }
@@ -60,17 +64,22 @@ pub(crate) fn call_of(expr: &tree::Expr) -> Option<Result<Call>> {
         return None;
     }
     let arguments: Vec<&tree::Expr> = call.args.iter().map(|arg| &arg.value).collect();
-    let sequence = |_: &tree::Expr| named(name, sequence_literal(expr).map(|(_, text)| text));
+    let sequence = sequence_literal(expr).map(|(_, text)| text);
+    let computed = || Ok(Call::Computed(name.to_owned(), arguments.iter().copied().cloned().collect()));
     Some(match (name, arguments.as_slice()) {
-        ("nextval", [of]) => sequence(of).map(Call::Next),
-        ("currval", [of]) => sequence(of).map(Call::Current),
+        ("nextval" | "currval", [_]) => match sequence {
+            Some(text) if name == "nextval" => named(text).map(Call::Next),
+            Some(text) => named(text).map(Call::Current),
+            None => computed(),
+        },
         ("lastval", []) => Ok(Call::Last),
-        ("setval", [of, value, rest @ ..]) if rest.len() <= 1 => {
-            match (&value.kind, rest.first().map_or(&ExprKind::Literal(Literal::Bool(true)), |called| &called.kind)) {
-                (ExprKind::Literal(Literal::Int(value)), ExprKind::Literal(Literal::Bool(called))) => {
-                    sequence(of).map(|name| Call::Set(name, *value, *called))
+        ("setval", [_, value, rest @ ..]) if rest.len() <= 1 => {
+            let called = rest.first().map_or(&ExprKind::Literal(Literal::Bool(true)), |called| &called.kind);
+            match (sequence, &value.kind, called) {
+                (Some(text), ExprKind::Literal(Literal::Int(value)), ExprKind::Literal(Literal::Bool(called))) => {
+                    named(text).map(|name| Call::Set(name, *value, *called))
                 }
-                _ => Err(unsupported("setval of anything but literals")),
+                _ => computed(),
             }
         }
         _ => Err(EngineError::new("42883", format!("function {name} with these arguments does not exist"))),

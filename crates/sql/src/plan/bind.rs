@@ -249,6 +249,7 @@ pub(crate) struct Whole {
 
 /// Binds a query. `types`: of its parameters, as far as they are known.
 pub(crate) fn bind(planner: &Planner<'_>, query: &Query, types: &[Option<DataType>]) -> Result<Whole> {
+    let query = &*sequences::without_rows(query);
     settled(planner, types, |binder| {
         binder.note_calls(query);
         binder.query(query, None, &Ctes::none())

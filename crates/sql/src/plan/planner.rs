@@ -83,7 +83,7 @@ pub(crate) struct Planner<'a> {
     /// The statement's, where errors shall point into it.
     pub(crate) text: Option<&'a str>,
     /// What the functions of sequences have answered, by their places; before they were called, nothing.
-    pub(crate) numbers: Option<&'a BTreeMap<Place, i64>>,
+    pub(crate) numbers: Option<&'a BTreeMap<Place, Option<i64>>>,
     /// What changes within WITH have returned.
     pub(crate) parts: &'a [Returned],
 }

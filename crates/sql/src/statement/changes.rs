@@ -5,11 +5,12 @@
 //!    values.
 use crate::error::{undefined_column, unsupported};
 use crate::parse::identity::{Identity, refused_insert, refused_update};
+use crate::parse::sequence_calls::sequence_of;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::values::live_columns;
 use std::borrow::Cow;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Result, Table};
+use terrace_engine::{ColumnDef, EngineError, Result, Table};
 use terrace_grammar::statement::{
     Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Name, Node,
     Overriding, Query, Select, Statement, Update, With, walk,
@@ -154,9 +155,15 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
     Ok(all)
 }
 
+/// Whether an assigned column gets the next number of its sequence.
+pub(crate) fn is_numbered(column: &ColumnDef, value: &Expr) -> bool {
+    matches!(value.kind, ExprKind::Default) && sequence_of(column).is_some()
+}
+
 /// The value of an assigned column.
 pub(crate) fn wanted<'q>(table: &'q Table, assigned: &[Assigned<'q>]) -> Vec<Wanted<'q>> {
     let value = |(at, value): &Assigned<'q>| match value.kind {
+        ExprKind::Default if is_numbered(&table.columns[*at], value) => Wanted::Null(&table.columns[*at]),
         ExprKind::Default => Wanted::Default(&table.columns[*at]),
         _ => Wanted::Value { column: &table.columns[*at], value },
     };

@@ -8,7 +8,7 @@
 //!    NOTHING applies to all unique indexes.
 use crate::error::{from_datafusion, unsupported};
 use crate::plan::bind::over::{Over, Part, Rows};
-use crate::statement::changes::{Assigned, assigned, wanted};
+use crate::statement::changes::{Assigned, assigned, is_numbered, wanted};
 use crate::statement::indexes::is_same;
 use crate::statement::run::Run;
 use crate::statement::update_delete::Source;
@@ -160,10 +160,13 @@ impl Run<'_> {
             ConflictAction::Nothing => None,
             ConflictAction::Update { set, filter } => {
                 let assigned = assigned(set, table)?;
+                if assigned.iter().any(|(at, value)| is_numbered(&table.columns[*at], value)) {
+                    return Err(unsupported("the DEFAULT of a sequence in ON CONFLICT DO UPDATE"));
+                }
                 let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
                 let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
-                let source = Source { table, plan, assigned: Some(assigned) };
+                let source = Source { table, plan, assigned: Some(assigned), numbered: vec![] };
                 Some(Updating { source, physical, touched: BTreeSet::new() })
             }
         };

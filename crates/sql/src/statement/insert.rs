@@ -177,7 +177,12 @@ impl Run<'_> {
             _ => {}
         }
         if let Some(call) = call_of(expr) {
-            return Ok(Cell::Sequence(call?, false));
+            return match call? {
+                Call::Computed(function, _) => {
+                    Err(EngineError::unsupported(format!("{function} of anything but literals in VALUES is not supported yet")))
+                }
+                call => Ok(Cell::Sequence(call, false)),
+            };
         }
         if calls_within(expr) {
             return Ok(Cell::Alone(Some(expr)));

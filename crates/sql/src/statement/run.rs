@@ -189,7 +189,7 @@ impl Run<'_> {
 
     /// `calls`: functions of sequences are called.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
-        let mut numbers: Option<BTreeMap<Place, i64>> = None;
+        let mut numbers: Option<BTreeMap<Place, Option<i64>>> = None;
         let mut given_back = false;
         loop {
             let version = self.engine.catalog().version();
@@ -216,7 +216,7 @@ impl Run<'_> {
                 }
                 if calls && numbers.is_none() && !planned.calls.is_empty() {
                     // It is planned again, with the results of the calls.
-                    numbers = Some(self.numbers_of(&planned.calls).await?);
+                    numbers = Some(Box::pin(self.numbers_of(&planned.calls)).await?);
                     continue;
                 }
                 return self.bind(planned.plan);
@@ -236,7 +236,7 @@ impl Run<'_> {
     }
 
     /// Calls functions of sequences, in order.
-    async fn numbers_of(&self, calls: &[(Place, Call)]) -> Result<BTreeMap<Place, i64>> {
+    async fn numbers_of(&self, calls: &[(Place, Call)]) -> Result<BTreeMap<Place, Option<i64>>> {
         let mut numbers = BTreeMap::new();
         let read_only = self.info.system.as_ref().is_some_and(|system| system.settings.lock().read_only());
         for (at, call) in calls {
@@ -244,7 +244,11 @@ impl Run<'_> {
                 let message = "cannot execute nextval() or setval() in a read-only transaction";
                 return Err(EngineError::new("25006", message));
             }
-            numbers.insert(*at, self.sequence(call, false).await?);
+            let number = match call {
+                Call::Computed(function, args) => self.computed_call(function, args).await?,
+                call => Some(self.sequence(call, false).await?),
+            };
+            numbers.insert(*at, number);
         }
         Ok(numbers)
     }

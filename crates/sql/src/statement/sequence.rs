@@ -14,8 +14,8 @@ use crate::error::{missing_relation, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::numbered as numbered_schema;
 use crate::parse::qualified::shown_relation;
-use crate::parse::relation;
-use crate::parse::sequence_calls::{Call, sequence_of};
+use crate::parse::{self, relation};
+use crate::parse::sequence_calls::{Call, named, sequence_of};
 use crate::parse::stored::Stored;
 use crate::parse::types::known;
 use crate::statement::ddl::{check_name, choose_name, duplicate};
@@ -24,7 +24,7 @@ use crate::statement::run::Run;
 use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
-use crate::values::{is_owned, is_sequence};
+use crate::values::{array_datum, engine_array, is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{
@@ -32,8 +32,8 @@ use terrace_engine::{
     Txn, UpdateOutcome, Version,
 };
 use terrace_grammar::statement::{
-    Column, ColumnConstraint, ColumnConstraintKind, CreateSequence, CreateTable, Deferral, Expr, ExprKind, Literal,
-    Name, SequenceOption, SequenceOptionKind as Kind, TypeName, Written,
+    Body, Column, ColumnConstraint, ColumnConstraintKind, CreateSequence, CreateTable, Deferral, Expr, ExprKind, Item,
+    Literal, Name, SequenceOption, SequenceOptionKind as Kind, Statement, TypeName, Written,
 };
 use terrace_storage::Rid;
 
@@ -379,6 +379,7 @@ impl Run<'_> {
     pub(crate) async fn sequence(&self, call: &Call, of_identity: bool) -> Result<i64> {
         let name = match call {
             Call::Next(name) | Call::Current(name) | Call::Set(name, ..) => name,
+            Call::Computed(function, _) => return Err(unsupported(format!("{function} of anything but literals here"))),
             Call::Last => {
                 let last = self.cell.lock().await.given.last;
                 return last.ok_or_else(|| EngineError::new("55000", "lastval is not yet defined in this session"));
@@ -389,7 +390,7 @@ impl Run<'_> {
             let rights = match call {
                 Call::Next(_) => Rights::USAGE | Rights::UPDATE,
                 Call::Current(_) => Rights::USAGE | Rights::SELECT,
-                Call::Set(..) | Call::Last => Rights::UPDATE,
+                Call::Set(..) | Call::Last | Call::Computed(..) => Rights::UPDATE,
             };
             self.permit_any(&table, rights).await?;
         }
@@ -414,6 +415,47 @@ impl Run<'_> {
             slot.given.last = Some(value);
         }
         Ok(value)
+    }
+
+    /// A call with arguments that have to be computed. `None`: one of them is NULL, and nothing is called.
+    pub(crate) async fn computed_call(&self, function: &str, args: &[Expr]) -> Result<Option<i64>> {
+        let template = parse::statement("SELECT NULL")?;
+        let Some(Statement::Query(template)) = template.as_ref().map(|parsed| parsed.statement()) else {
+            return Err(EngineError::internal("SELECT NULL is a query"));
+        };
+        let mut query = template.as_ref().clone();
+        let Body::Select(select) = &mut query.body else { return Err(EngineError::internal("it is a SELECT")) };
+        select.items = args.iter().map(|expr| Item { expr: expr.clone(), alias: None }).collect();
+        let plan = self.plan_tree(&query).await?;
+        let collected = self.collect(&plan, None).await?;
+        let batch = collected.iter().find(|batch| batch.num_rows() > 0);
+        let batch = batch.ok_or_else(|| EngineError::internal("a query without FROM has a row"))?;
+        let values = batch.columns().iter().map(|array| Ok(array_datum(&engine_array(array)?, 0)));
+        let values = values.collect::<Result<Vec<Datum>>>()?;
+        if values.contains(&Datum::Null) {
+            return Ok(None);
+        }
+        let number = |value: &Datum| match value {
+            Datum::Int2(value) => Some(i64::from(*value)),
+            Datum::Int4(value) => Some(i64::from(*value)),
+            Datum::Int8(value) => Some(*value),
+            _ => None,
+        };
+        let call = match (function, values.as_slice()) {
+            ("nextval", [Datum::Text(name)]) => Call::Next(named(name)?),
+            ("currval", [Datum::Text(name)]) => Call::Current(named(name)?),
+            ("setval", [Datum::Text(name), value]) if number(value).is_some() => {
+                Call::Set(named(name)?, number(value).unwrap_or_default(), true)
+            }
+            ("setval", [Datum::Text(name), value, Datum::Bool(called)]) if number(value).is_some() => {
+                Call::Set(named(name)?, number(value).unwrap_or_default(), *called)
+            }
+            _ => {
+                let message = format!("function {function} with arguments of these types does not exist");
+                return Err(EngineError::new("42883", message));
+            }
+        };
+        self.sequence(&call, false).await.map(Some)
     }
 
     async fn locked_sequence(&self, name: &RelationName) -> Result<Arc<Table>> {

@@ -10,20 +10,22 @@
 //!    [`crate::statement::lock_rows::within`]).
 use crate::error::{from_datafusion, unsupported};
 use crate::memory::row_bytes;
+use crate::parse::identity::Identity;
 use crate::parse::relation;
+use crate::parse::sequence_calls::sequence_of;
 use crate::plan::scan::{rid_from_u64, version_from};
-use crate::statement::changes::{assigned, called, delete_over, update_over};
+use crate::statement::changes::{assigned, called, delete_over, is_numbered, update_over};
 use crate::statement::checks::round;
 use crate::statement::lock_rows::within::queries;
 use crate::statement::reads;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
-use crate::values::{array_datum, assign_array, check_not_null, live_columns};
+use crate::values::{array_datum, assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::logical_expr::LogicalPlan;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{DataType, Datum, Result, Table, UpdateOutcome, Version};
@@ -43,6 +45,8 @@ pub(crate) struct Source<'t> {
     pub(crate) plan: LogicalPlan,
     /// UPDATE: the assigned columns, in the order of their values after the old columns. DELETE: none.
     pub(crate) assigned: Option<Vec<usize>>,
+    /// Those of them that get the next number of their sequence (DEFAULT).
+    pub(crate) numbered: Vec<usize>,
 }
 
 /// Refuses a locking query beside WITH: it runs by itself, and would take a name of WITH for that of a table.
@@ -67,7 +71,9 @@ impl Run<'_> {
         let assigned = assigned(&update.set, &table)?;
         let plan = run.plan_over(&update_over(update, (&table, &called), settled.condition(), &assigned)).await?;
         let positions = assigned.iter().map(|(at, _)| *at).collect();
-        let source = Source { table: &table, plan, assigned: Some(positions) };
+        let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
+        let numbered = numbered.map(|(at, _)| *at).collect();
+        let source = Source { table: &table, plan, assigned: Some(positions), numbered };
         let (count, rows) = run.change(source, !update.returning.is_empty()).await?;
         run.changed(&table, &called, &update.returning, count, rows).await
     }
@@ -83,7 +89,7 @@ impl Run<'_> {
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);
         let plan = run.plan_over(&delete_over(delete, (&table, &called), settled.condition())).await?;
-        let source = Source { table: &table, plan, assigned: None };
+        let source = Source { table: &table, plan, assigned: None, numbered: vec![] };
         let (count, rows) = run.change(source, !delete.returning.is_empty()).await?;
         run.changed(&table, &called, &delete.returning, count, rows).await
     }
@@ -93,13 +99,20 @@ impl Run<'_> {
     async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
         let collected = self.collect(&source.plan, None).await?;
         let memory = self.memory("rows to change");
-        let mut first = BTreeSet::new();
+        // Rows by their places, and their new numbers.
+        let mut first: BTreeMap<[u8; 6], Vec<Datum>> = BTreeMap::new();
         for batch in collected.iter() {
             self.cancel.check()?;
-            memory.try_grow(batch.num_rows() * 2 * size_of::<Rid>()).map_err(from_datafusion)?;
+            let size = size_of::<Rid>() + source.numbered.len() * size_of::<Datum>();
+            memory.try_grow(batch.num_rows() * 2 * size).map_err(from_datafusion)?;
             let mut changes = source.changes(batch)?;
-            changes.retain(|change| first.insert(change.rid.encode()));
+            changes.retain(|change| first.insert(change.rid.encode(), vec![]).is_none());
             if source.assigned.is_some() {
+                let numbers = self.numbers_for(&source, changes.len()).await?;
+                for (change, numbers) in changes.iter_mut().zip(numbers) {
+                    change.number(&source, numbers.clone());
+                    first.insert(change.rid.encode(), numbers);
+                }
                 for change in &changes {
                     check_not_null(source.table, &change.row)?;
                 }
@@ -114,7 +127,13 @@ impl Run<'_> {
         for batch in collected.iter() {
             let mut changes = source.changes(batch)?;
             // Of several changes of one row the first counts.
-            changes.retain(|change| first.remove(&change.rid.encode()));
+            changes.retain_mut(|change| match first.remove(&change.rid.encode()) {
+                Some(numbers) => {
+                    change.number(&source, numbers);
+                    true
+                }
+                None => false,
+            });
             if let Some(by) = &computing {
                 self.compute_again(source.table, by, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
                     .await?;
@@ -132,6 +151,20 @@ impl Run<'_> {
         assert!(first.is_empty(), "invariant 3: each row has been changed once");
         self.follow_foreign_keys().await?;
         Ok((count, rows))
+    }
+
+    /// The next numbers of the numbered columns, for so many rows.
+    async fn numbers_for(&self, source: &Source<'_>, rows: usize) -> Result<Vec<Vec<Datum>>> {
+        let mut all = vec![vec![]; rows];
+        for at in &source.numbered {
+            let column = &source.table.columns[*at];
+            let name = sequence_of(column).expect("the column is numbered");
+            let numbers = self.numbers(&name, rows, Identity::of(column).is_some()).await?;
+            for (row, number) in all.iter_mut().zip(numbers) {
+                row.push(assign_datum(Datum::Int8(number), column.data_type)?);
+            }
+        }
+        Ok(all)
     }
 
     /// Changes one row, evaluating it again as often as it has changed. `None`: it was not changed.
@@ -157,7 +190,9 @@ impl Run<'_> {
                         Some(mut one) => {
                             let again = one.pop().expect("one row gives one change");
                             assert_eq!(again.rid, change.rid, "invariant 2: the row stands in its table's place");
+                            let numbers = source.numbered.iter().map(|at| change.row[*at].clone()).collect();
                             change = again;
+                            change.number(source, numbers);
                         }
                         None => return Ok(None),
                     }
@@ -168,6 +203,13 @@ impl Run<'_> {
                 }
             }
         }
+    }
+}
+
+impl Change {
+    fn number(&mut self, source: &Source<'_>, numbers: Vec<Datum>) {
+        assert_eq!(numbers.len(), source.numbered.len(), "a number for each numbered column");
+        source.numbered.iter().zip(numbers).for_each(|(at, number)| self.row[*at] = number);
     }
 }
 

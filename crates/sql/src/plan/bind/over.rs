@@ -67,6 +67,8 @@ pub(crate) enum Wanted<'q> {
     Value { column: &'q ColumnDef, value: &'q tree::Expr },
     /// The default of a column, NULL where it has none.
     Default(&'q ColumnDef),
+    /// NULL, in the place of what a column gets later.
+    Null(&'q ColumnDef),
     /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
 }
@@ -255,9 +257,10 @@ impl Binder<'_> {
                 self.note_calls_of(value);
                 exprs.push(self.value_of(column, value, scope)?);
             }
-            Wanted::Default(column) => {
+            Wanted::Default(column) | Wanted::Null(column) => {
                 titles.push(column.name.clone());
-                let stored = stored::of_default(column.default().unwrap_or("NULL"))?;
+                let default = column.default().filter(|_| matches!(wanted, Wanted::Default(_)));
+                let stored = stored::of_default(default.unwrap_or("NULL"))?;
                 self.texts.set(self.texts.get() + 1);
                 let around = self.text.replace(self.texts.get());
                 self.note_calls_of(stored.expr());

@@ -5,16 +5,21 @@
 //! 2. Beside FROM they are refused (0A000): there they would be called for each row. So they are where something
 //!    decides whether, or how often, they are called: CASE, AND, WHERE, LIMIT, BETWEEN, a constant NULL beside them, a
 //!    query that nobody may read.
+//!    One case stands for itself: a SELECT of setval alone whose arguments have aggregates and which groups nothing has
+//!    one row. `SELECT setval('s', max(id)) FROM t` becomes `SELECT setval('s', (SELECT max(id) FROM t))`.
 //! 3. Places in a default, which the catalogue keeps, are told from those in the statement and in other defaults.
 use super::scope::Scope;
 use super::{Binder, Placed, Result, unsupported};
+use crate::functions::builtin::is_known_aggregate;
 use crate::parse::sequence_calls::{Call, call_of};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use terrace_engine::Result as EngineResult;
 use terrace_grammar::statement::{
-    self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Query, SetOperator, SpecialFunction, Statement,
+    self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Node, Query, SetOperator, SpecialFunction, Statement,
+    walk,
 };
 
 /// A byte of the statement's text (0), or of the default of that number (invariant 3).
@@ -32,8 +37,8 @@ impl Binder<'_> {
             return unsupported("a function of a sequence where it may be called never or several times");
         }
         self.calls.borrow_mut().push((place, call));
-        let value = self.planner.numbers.and_then(|numbers| numbers.get(&place)).copied().unwrap_or_default();
-        Ok(Expr::Literal(ScalarValue::Int64(Some(value)), None))
+        let value = self.planner.numbers.and_then(|numbers| numbers.get(&place)).copied().flatten();
+        Ok(Expr::Literal(ScalarValue::Int64(value), None))
     }
 
     /// Notes what a query calls once (invariant 2).
@@ -54,6 +59,44 @@ impl Binder<'_> {
         let text = self.text.get();
         self.called_once.borrow_mut().extend(found.into_iter().map(|at| (text, at)));
     }
+}
+
+/// A query of setval alone, of aggregates, as one without FROM (invariant 2).
+pub(super) fn without_rows(query: &Query) -> Cow<'_, Query> {
+    let Body::Select(select) = &query.body else { return Cow::Borrowed(query) };
+    let plain = select.group.is_none() && select.having.is_none() && matches!(select.distinct, Distinct::No);
+    let rest = query.order.is_empty() && query.limit.is_none() && query.offset.is_none() && query.locking.is_empty();
+    let sets = |item: &tree::Item| matches!(call_of(&item.expr), Some(Ok(Call::Computed(name, _))) if name == "setval");
+    let one = plain && rest && !select.from.is_empty() && !select.items.is_empty() && select.items.iter().all(sets);
+    if !one || !select.items.iter().all(|item| has_aggregate(&item.expr)) {
+        return Cow::Borrowed(query);
+    }
+    let mut alone = select.clone();
+    (alone.from, alone.filter, alone.windows) = (vec![], None, vec![]);
+    for item in &mut alone.items {
+        let ExprKind::Call(call) = &mut item.expr.kind else { unreachable!("setval is a call") };
+        for arg in call.args.iter_mut().filter(|arg| has_aggregate(&arg.value)) {
+            let items = vec![tree::Item { expr: arg.value.clone(), alias: None }];
+            let body = Body::Select(Box::new(tree::Select { items, ..(**select).clone() }));
+            let inner = Query { with: None, body, ..query.clone() };
+            arg.value.kind = ExprKind::Scalar(Box::new(inner));
+        }
+    }
+    Cow::Owned(Query { body: Body::Select(alone), ..query.clone() })
+}
+
+/// Whether an aggregate is called, not counting those of queries within.
+fn has_aggregate(expr: &tree::Expr) -> bool {
+    let mut found = false;
+    walk(Node::Expr(expr), &mut |node| match node {
+        Node::Query(_) => false,
+        Node::Expr(tree::Expr { kind: ExprKind::Call(call), .. }) if call.over.is_none() => {
+            found |= call.name.parts().len() == 1 && is_known_aggregate(&call.name.last().name);
+            true
+        }
+        Node::Expr(_) => true,
+    });
+    found
 }
 
 /// Whether rows are read in this query or in one around it.
