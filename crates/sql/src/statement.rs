@@ -36,6 +36,7 @@ pub(crate) mod maintain;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod reads;
+mod rename;
 pub(crate) mod returning;
 pub(crate) mod roles;
 pub(crate) mod run;

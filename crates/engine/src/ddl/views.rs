@@ -69,6 +69,28 @@ impl Txn {
         Ok(())
     }
 
+    /// 42P01 where it is gone, 42P07 where the name is taken, 0A000 where another view reads it.
+    pub async fn rename_view(&mut self, oid: ObjectId, name: &str) -> Result<()> {
+        self.lock_ddl().await?;
+        let catalog = self.catalog();
+        let name = truncate_name(name);
+        let gone = || EngineError::new("42P01", "the view is gone");
+        let view = catalog.views().find(|view| view.oid == oid).ok_or_else(gone)?;
+        if catalog.name_taken(view.space, name) {
+            return Err(EngineError::duplicate_relation(name));
+        }
+        catalog.refuse_type(view.space, name)?;
+        if let Some(reader) = catalog.views_on((view.space, &view.name), None).first() {
+            let message = format!("renaming view {}, which view {} reads, is not supported", view.name, reader.name);
+            return Err(EngineError::unsupported(message).with_hint("Drop that view, and make it again."));
+        }
+        let renamed = View { name: name.into(), ..View::clone(view) };
+        let new = row(&renamed);
+        self.change_definitions(VIEWS, |r| r[0] == new[0], |_| Some(new.clone())).await?;
+        self.set_catalog(Arc::new(catalog.with_view(renamed)));
+        Ok(())
+    }
+
     /// 42P01 where there is no such view, 2BP01 where another one reads it.
     pub async fn drop_view(&mut self, name: &RelationName) -> Result<()> {
         self.lock_ddl().await?;

@@ -60,7 +60,8 @@ impl Parser<'_> {
         match self.token().keyword {
             Some(K::Owner) => self.owner(at, ObjectKind::View, if_exists, name),
             _ if self.at_set_schema() => self.set_schema(at, ObjectKind::View, if_exists, name),
-            Some(K::Rename | K::Set | K::Reset | K::Alter) => self.refuse_rest(at, "this form of ALTER VIEW", None),
+            Some(K::Rename) => self.rename(at, ObjectKind::View, if_exists, name),
+            Some(K::Set | K::Reset | K::Alter) => self.refuse_rest(at, "this form of ALTER VIEW", None),
             _ => Err(self.unexpected()),
         }
     }
@@ -215,12 +216,37 @@ impl Parser<'_> {
                 };
                 AlterAction::AddIdentity { column, always, options }
             }
-            (Some(K::Set | K::Drop | K::Reset | K::Restart | K::Options), _) => {
+            (Some(K::Set), Some(K::Generated)) | (Some(K::Restart), _) => self.set_identity(column)?,
+            (Some(K::Set), Some(word)) if Self::starts_sequence_option(word) => self.set_identity(column)?,
+            (Some(K::Set | K::Drop | K::Reset | K::Options), _) => {
                 return self.alter_refused(at, "this form of ALTER COLUMN");
             }
             _ => return Err(self.unexpected()),
         };
         Ok(Some(action))
+    }
+
+    /// SET GENERATED, RESTART and SET of sequence options, any number of them.
+    fn set_identity(&mut self, column: Ident) -> Result<AlterAction> {
+        let (mut always, mut options) = (None, vec![]);
+        loop {
+            match (self.token().keyword, self.ahead(1).keyword) {
+                (Some(K::Set), Some(K::Generated)) => {
+                    self.next += 2;
+                    let is_always = self.eat_word(K::Always);
+                    if !is_always {
+                        self.expect_words(&[K::By, K::Default])?;
+                    }
+                    always = Some(is_always);
+                }
+                (Some(K::Set), Some(word)) if Self::starts_sequence_option(word) => {
+                    self.advance();
+                    options.extend(self.sequence_option()?);
+                }
+                (Some(K::Restart), _) => options.extend(self.sequence_option()?),
+                _ => return Ok(AlterAction::SetIdentity { column, always, options }),
+            }
+        }
     }
 
     fn alter_type(&mut self, column: Ident) -> Result<AlterAction> {

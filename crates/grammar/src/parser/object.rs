@@ -87,23 +87,28 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    fn sequence_option(&mut self) -> Result<Option<SequenceOption>> {
+    /// Whether an option of a sequence begins with the word.
+    pub(super) fn starts_sequence_option(word: K) -> bool {
+        matches!(
+            word,
+            K::As
+                | K::Cache
+                | K::Cycle
+                | K::No
+                | K::Increment
+                | K::Maxvalue
+                | K::Minvalue
+                | K::Owned
+                | K::Sequence
+                | K::Start
+                | K::Restart
+        )
+    }
+
+    pub(super) fn sequence_option(&mut self) -> Result<Option<SequenceOption>> {
         let at = self.place();
         let Some(keyword) = self.token().keyword else { return Ok(None) };
-        let starts = [
-            K::As,
-            K::Cache,
-            K::Cycle,
-            K::No,
-            K::Increment,
-            K::Maxvalue,
-            K::Minvalue,
-            K::Owned,
-            K::Sequence,
-            K::Start,
-            K::Restart,
-        ];
-        if !starts.contains(&keyword) {
+        if !Self::starts_sequence_option(keyword) {
             return Ok(None);
         }
         self.advance();

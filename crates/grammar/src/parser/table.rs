@@ -310,9 +310,7 @@ impl Parser<'_> {
         let never = self.next >= 2
             && self.tokens[self.next - 1].keyword == Some(K::Deferrable)
             && self.tokens[self.next - 2].keyword == Some(K::Not);
-        let contradiction = || {
-            Err(SyntaxError::new("constraint declared INITIALLY DEFERRED must be DEFERRABLE", at))
-        };
+        let contradiction = || Err(SyntaxError::new("constraint declared INITIALLY DEFERRED must be DEFERRABLE", at));
         match self.token().keyword {
             Some(K::Deferrable) => {
                 self.advance();

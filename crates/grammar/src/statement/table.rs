@@ -317,6 +317,12 @@ pub enum AlterAction {
         always: bool,
         options: Vec<SequenceOption>,
     },
+    /// SET GENERATED (`always`: ALWAYS, or else BY DEFAULT), RESTART, and SET of a sequence's options.
+    SetIdentity {
+        column: Ident,
+        always: Option<bool>,
+        options: Vec<SequenceOption>,
+    },
     /// DROP EXPRESSION.
     DropExpression {
         column: Ident,

@@ -32,6 +32,15 @@ impl Identity {
         }
     }
 
+    /// What [`Identity::marked`] was given.
+    pub(crate) fn unmarked(self, default: &str) -> &str {
+        let mark = match self {
+            Identity::Always => ALWAYS,
+            Identity::ByDefault => BY_DEFAULT,
+        };
+        default.strip_suffix(mark).unwrap_or(default)
+    }
+
     /// As information_schema says it.
     pub(crate) fn generation(self) -> &'static str {
         match self {

@@ -21,6 +21,7 @@ use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refu
 use crate::statement::grant::with_owner;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
+use crate::statement::sequence::numbered;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
@@ -28,8 +29,7 @@ use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Right
 use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename, RenamedPart,
-    TableConstraintKind, Written,
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, TableConstraintKind, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -167,7 +167,12 @@ impl Run<'_> {
     }
 
     /// The table to be changed; `None`: it does not exist, and IF EXISTS is given.
-    async fn altered(&self, name: &Name, if_exists: bool, notices: &mut Notices) -> Result<Option<Arc<Table>>> {
+    pub(super) async fn altered(
+        &self,
+        name: &Name,
+        if_exists: bool,
+        notices: &mut Notices,
+    ) -> Result<Option<Arc<Table>>> {
         let name = relation(name)?;
         self.require_owner_named(&name).await?;
         match self.alone(&name).await {
@@ -177,51 +182,6 @@ impl Run<'_> {
             }
             other => other.map(Some),
         }
-    }
-
-    /// RENAME of a table, or of a part of one.
-    pub(crate) async fn rename(&self, rename: &Rename) -> Result<Notices> {
-        let Rename { at: _, kind, if_exists, name, part, to } = rename;
-        match kind {
-            ObjectKind::Table => {}
-            ObjectKind::Index => return Err(unsupported("ALTER INDEX")),
-            ObjectKind::Sequence => return Err(unsupported("ALTER SEQUENCE")),
-            ObjectKind::Type if self.is_domain(name).await => return self.rename_domain(name, None, &to.name).await,
-            ObjectKind::Type => return self.rename_type(name, &to.name).await,
-            ObjectKind::Domain => {
-                let part = match part {
-                    RenamedPart::Constraint(part) => Some(part),
-                    _ => None,
-                };
-                return self.rename_domain(name, part, &to.name).await;
-            }
-            ObjectKind::Schema => return self.rename_schema(&name.last().name, &to.name).await,
-            ObjectKind::View | ObjectKind::Role => {
-                return Err(unsupported("RENAME of this"));
-            }
-        }
-        let mut notices = vec![];
-        let Some(table) = self.altered(name, *if_exists, &mut notices).await? else { return Ok(notices) };
-        let to = &to.name;
-        match part {
-            RenamedPart::Whole => {
-                check_name(to)?;
-                let rename = async { self.cell.lock().await.open().rename_table(&table, to).await };
-                self.cancel.run(rename).await?;
-            }
-            RenamedPart::Column(old) => {
-                let at = self.column(&table, old)?;
-                let checks = stored::renamed(&table.checks, &table.columns[at].name, to)?;
-                let column = ColumnDef { name: to.clone(), ..table.columns[at].clone() };
-                let renamed = self.change_column(&table, at, column).await?;
-                let table = self.rename_computed(renamed, &table.columns[at].name, to).await?;
-                if !checks.is_empty() {
-                    self.set_checks(&table, checks).await?;
-                }
-            }
-            RenamedPart::Constraint(old) => drop(self.rename_constraint(&table, &old.name, to).await?),
-        }
-        Ok(notices)
     }
 
     async fn alter_one(&self, table: &Arc<Table>, action: &AlterAction, notices: &mut Notices) -> Result<Arc<Table>> {
@@ -274,6 +234,9 @@ impl Run<'_> {
             AlterAction::AddIdentity { column, always, options } => {
                 let identity = if *always { Identity::Always } else { Identity::ByDefault };
                 self.add_identity((table, column), identity, options).await
+            }
+            AlterAction::SetIdentity { column, always, options } => {
+                self.set_identity((table, column), *always, options).await
             }
             AlterAction::DropIdentity { column, if_exists } => {
                 self.drop_identity((table, column), *if_exists, notices).await
@@ -401,33 +364,7 @@ impl Run<'_> {
         }
     }
 
-    async fn rename_constraint(&self, table: &Arc<Table>, old: &str, new: &str) -> Result<Arc<Table>> {
-        check_name(new)?;
-        if let Some(key) = table.foreign_keys.iter().find(|key| key.name == old) {
-            if constraint_exists(table, new) {
-                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-                return Err(EngineError::new("42710", message));
-            }
-            let renamed = ForeignKey { name: new.into(), ..ForeignKey::clone(key) };
-            return self.alter_foreign_key(table, renamed).await;
-        }
-        if let Some(at) = table.checks.iter().position(|c| c.name == old) {
-            if table.checks.iter().any(|c| c.name == new) {
-                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-                return Err(EngineError::new("42710", message));
-            }
-            let mut checks = table.checks.clone();
-            checks[at].name = new.to_owned();
-            return self.set_checks(table, checks).await;
-        }
-        let index = table.indexes.iter().find(|i| i.is_constraint() && i.name == old);
-        let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
-        let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
-        let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
-        self.cancel.run(rename).await
-    }
-
-    fn column(&self, table: &Table, name: &Ident) -> Result<usize> {
+    pub(super) fn column(&self, table: &Table, name: &Ident) -> Result<usize> {
         table.column(&name.name).ok_or_else(|| undefined_column(&name.name, &table.name))
     }
 
@@ -462,13 +399,17 @@ impl Run<'_> {
         self.cancel.run(add).await
     }
 
-    async fn add_column(
+    pub(super) async fn add_column(
         &self,
         table: &Arc<Table>,
         column: &Column,
         if_not_exists: bool,
         notices: &mut Notices,
     ) -> Result<Arc<Table>> {
+        let mut plain = column.clone();
+        if let Some(numbering) = numbered(&mut plain) {
+            return self.add_numbered(table, (column, plain), numbering, (if_not_exists, notices)).await;
+        }
         let mut keys = vec![];
         let catalog = self.begin_statement().await;
         let mut definition = column_def(column, table.columns.len(), &mut keys, &catalog)?;
@@ -515,6 +456,16 @@ impl Run<'_> {
             table = self.change_column(&table, at, table.columns[at].clone().not_null()).await?;
         }
         self.check_added(&table, table.columns.len() - 1).await?;
+        self.add_constraints(table, column, keys).await
+    }
+
+    /// Those of a column that was added.
+    pub(super) async fn add_constraints(
+        &self,
+        mut table: Arc<Table>,
+        column: &Column,
+        keys: Vec<Key>,
+    ) -> Result<Arc<Table>> {
         for key in keys {
             table = self.add_key(&table, key).await?;
         }

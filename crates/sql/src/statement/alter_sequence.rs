@@ -5,18 +5,19 @@
 use crate::error::{missing_relation, undefined_column, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::relation;
-use crate::statement::ddl::{choose_name, duplicate};
+use crate::parse::sequence_calls::sequence_of;
+use crate::statement::ddl::{choose_name, column_def, duplicate};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::sequence::{
-    Limits, NewSequence, apart_from_name, int, number, numbering, once, only_row, owned_mark,
+    Limits, NewSequence, Numbering, apart_from_name, int, number, numbering, once, only_row, owned_mark,
 };
 use crate::statement::target::Target;
 use crate::values::is_owned;
 use crate::values::is_sequence;
 use std::sync::Arc;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{AlterSequence, Ident, Name, SequenceOption, SequenceOptionKind as Kind};
+use terrace_grammar::statement::{AlterSequence, Column, Ident, Name, SequenceOption, SequenceOptionKind as Kind};
 
 /// The row of a sequence with what the options change of it.
 fn changed(row: &[Datum], options: &[SequenceOption]) -> Result<Vec<Datum>> {
@@ -172,6 +173,80 @@ impl Run<'_> {
         let text = numbering(&sequence);
         self.create_sequence(&NewSequence::owned(sequence, max, &options)?).await?;
         let default_sql = Some(self.kept_default(&definition, &identity.marked(&text)).await?);
+        self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
+    }
+
+    /// ADD COLUMN of a serial or identity column: rows that are there get numbers, too. `plain`: the column without
+    /// what says that it is numbered.
+    pub(super) async fn add_numbered(
+        &self,
+        table: &Arc<Table>,
+        (column, plain): (&Column, Column),
+        (max, options, identity): Numbering,
+        (if_not_exists, notices): (bool, &mut Vec<EngineError>),
+    ) -> Result<Arc<Table>> {
+        let bare = Column { constraints: vec![], ..plain.clone() };
+        let added = Box::pin(self.add_column(table, &bare, if_not_exists, notices)).await?;
+        let at = added.columns.len() - 1;
+        if added.columns.len() == table.columns.len() {
+            return Ok(added);
+        }
+        let mut keys = vec![];
+        let catalog = self.begin_statement().await;
+        let given = column_def(&plain, at, &mut keys, &catalog)?;
+        if given.default_sql.is_some() || given.generated.is_some() {
+            let kind = if identity.is_some() { "identity" } else { "serial" };
+            let message = format!("both default and {kind} specified for column \"{}\"", column.name.name);
+            return Err(EngineError::new("42601", message));
+        }
+        if !matches!(given.data_type, DataType::Int2 | DataType::Int4 | DataType::Int8) {
+            return Err(EngineError::new("22023", "identity column type must be smallint, integer, or bigint"));
+        }
+        let (named, options) = apart_from_name(&options)?;
+        let taken = |n: &str| catalog.name_taken(table.space, n);
+        let name = match named {
+            Some(named) if taken(&named) => return Err(duplicate(&named)),
+            Some(named) => named,
+            None => choose_name(&[&table.name, &given.name], "seq", &taken),
+        };
+        let sequence = Target::of_part(&added, name);
+        let text = numbering(&sequence);
+        let text = identity.map_or(text.clone(), |identity| identity.marked(&text));
+        self.create_sequence(&NewSequence::owned(sequence, max, &options)?).await?;
+        let definition = added.columns[at].clone();
+        let default_sql = Some(self.kept_default(&definition, &text).await?);
+        let table = self.change_column(&added, at, ColumnDef { default_sql, ..definition }).await?;
+        self.fill_in(&table, Some(at)).await?;
+        let definition = table.columns[at].clone().not_null();
+        let table = self.change_column(&table, at, definition).await?;
+        self.add_constraints(table, &plain, keys).await
+    }
+
+    /// ALTER COLUMN ... SET GENERATED, RESTART, and SET of a sequence's options.
+    pub(super) async fn set_identity(
+        &self,
+        (table, column): (&Arc<Table>, &Ident),
+        always: Option<bool>,
+        options: &[SequenceOption],
+    ) -> Result<Arc<Table>> {
+        let (at, definition) = self.definition(table, column)?;
+        let Some(before) = Identity::of(&definition) else {
+            let message =
+                format!("column \"{}\" of relation \"{}\" is not an identity column", definition.name, table.name);
+            return Err(EngineError::new("55000", message));
+        };
+        if !options.is_empty() {
+            let name =
+                sequence_of(&definition).ok_or_else(|| EngineError::internal("an identity column has a sequence"))?;
+            let sequence = self.alone_if(&name, |_| Ok(())).await?;
+            self.renewed(&sequence, |row| changed(row, options)).await?;
+        }
+        let after = match always {
+            Some(true) => Identity::Always,
+            Some(false) => Identity::ByDefault,
+            None => before,
+        };
+        let default_sql = definition.default_sql.as_deref().map(|default| after.marked(before.unmarked(default)));
         self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
     }
 

@@ -6,13 +6,14 @@
 //!    [`Run::finish_by`].
 //! 2. The expression depends on nothing but its row, and gives the same value at all times (42P17). That of a generated
 //!    column names no generated column.
+use crate::parse::sequence_calls::sequence_of;
 use crate::parse::stored::{self, Stored};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::statement::checks::{Finishing, checking_over, round};
 use crate::statement::create_as::column_type;
 use crate::statement::immutable::may_change;
 use crate::statement::run::Run;
-use crate::values::assign_array;
+use crate::values::{assign_array, assign_datum};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
@@ -242,13 +243,18 @@ impl Run<'_> {
 
     /// Gives the rows that are there the values of columns that are new. The table is this transaction's alone.
     pub(crate) async fn fill_computed(&self, table: &Arc<Table>) -> Result<()> {
+        self.fill_in(table, None).await
+    }
+
+    /// The same, and numbers from its sequence for a column that is new.
+    pub(crate) async fn fill_in(&self, table: &Arc<Table>, numbered: Option<usize>) -> Result<()> {
         if self.cell.lock().await.open().isolation() != Isolation::ReadCommitted {
             let what = "a generated column that is added, and an index on an expression or a partial one, under \
                         REPEATABLE READ or SERIALIZABLE";
             return Err(crate::error::unsupported(what));
         }
         self.begin_statement().await;
-        if table.generated().chain(table.computed()).next().is_none() {
+        if numbered.is_none() && table.generated().chain(table.computed()).next().is_none() {
             return Ok(());
         }
         let by = self.computing(table).await?;
@@ -259,6 +265,13 @@ impl Run<'_> {
                 return Ok(());
             }
             let mut rows: Vec<Vec<Datum>> = batch.iter().map(|(_, row, _)| row.view(table).to_datums()).collect();
+            if let Some(at) = numbered {
+                let column = &table.columns[at];
+                let name = sequence_of(column).expect("the column is numbered");
+                for (row, number) in rows.iter_mut().zip(self.numbers(&name, batch.len(), true).await?) {
+                    row[at] = assign_datum(Datum::Int8(number), column.data_type)?;
+                }
+            }
             self.compute_again(table, &by, &mut rows.iter_mut().collect::<Vec<_>>()).await?;
             for ((rid, _, version), row) in batch.into_iter().zip(rows) {
                 let update = async { self.cell.lock().await.open().update(table, rid, version, &row).await };

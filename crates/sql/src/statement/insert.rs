@@ -178,9 +178,9 @@ impl Run<'_> {
         }
         if let Some(call) = call_of(expr) {
             return match call? {
-                Call::Computed(function, _) => {
-                    Err(EngineError::unsupported(format!("{function} of anything but literals in VALUES is not supported yet")))
-                }
+                Call::Computed(function, _) => Err(EngineError::unsupported(format!(
+                    "{function} of anything but literals in VALUES is not supported yet"
+                ))),
                 call => Ok(Cell::Sequence(call, false)),
             };
         }

@@ -6,7 +6,7 @@
 //!    columns.
 use crate::error::{missing_relation, undefined_schema, unsupported};
 use crate::parse;
-use crate::parse::qualified::{moved_sequence, shown_relation, shown_type};
+use crate::parse::qualified::{shown_relation, shown_type};
 use crate::parse::sequence_calls::sequence_of;
 use crate::pgcatalog;
 use crate::statement::enums::{columns_of, refuse_named, undefined_type};
@@ -287,19 +287,7 @@ impl Run<'_> {
             self.cancel.run(run).await?;
         }
         for sequence in moving.iter().filter(|table| is_sequence(table)) {
-            let tables: Vec<Arc<Table>> = self.begin_statement().await.tables().cloned().collect();
-            for table in tables {
-                for (at, column) in table.columns.iter().enumerate() {
-                    let is_it = |name: RelationName| name == sequence.full_name();
-                    let Some(sql) = column.default_sql.as_deref().filter(|_| sequence_of(column).is_some_and(is_it))
-                    else {
-                        continue;
-                    };
-                    let default_sql = Some(moved_sequence(sql, (to, &sequence.name)));
-                    let now = self.alone(&table.full_name()).await?;
-                    self.change_column(&now, at, ColumnDef { default_sql, ..now.columns[at].clone() }).await?;
-                }
-            }
+            self.point_defaults(&sequence.full_name(), (to, &sequence.name)).await?;
         }
         Ok(())
     }

@@ -14,10 +14,10 @@ use crate::error::{missing_relation, unsupported};
 use crate::parse::identity::Identity;
 use crate::parse::numbered as numbered_schema;
 use crate::parse::qualified::shown_relation;
-use crate::parse::{self, relation};
 use crate::parse::sequence_calls::{Call, named, sequence_of};
 use crate::parse::stored::Stored;
 use crate::parse::types::known;
+use crate::parse::{self, relation};
 use crate::statement::ddl::{check_name, choose_name, duplicate};
 use crate::statement::dispatch::skip_existing;
 use crate::statement::run::Run;
@@ -252,8 +252,11 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
     Ok((create, sequences))
 }
 
+/// The largest number of a numbered column, its sequence's options, and what its identity is if it is no serial one.
+pub(super) type Numbering = (i64, Vec<SequenceOption>, Option<Identity>);
+
 /// If a column is numbered: the largest number, and the options. The parts of the definition that say so are removed.
-fn numbered(column: &mut Column) -> Option<(i64, Vec<SequenceOption>, Option<Identity>)> {
+pub(super) fn numbered(column: &mut Column) -> Option<Numbering> {
     let plain = match column.data_type.name.parts() {
         [own] if column.data_type.dimensions.is_empty() => match own.name.as_str() {
             "serial" | "serial4" => Some("int4"),
@@ -379,7 +382,9 @@ impl Run<'_> {
     pub(crate) async fn sequence(&self, call: &Call, of_identity: bool) -> Result<i64> {
         let name = match call {
             Call::Next(name) | Call::Current(name) | Call::Set(name, ..) => name,
-            Call::Computed(function, _) => return Err(unsupported(format!("{function} of anything but literals here"))),
+            Call::Computed(function, _) => {
+                return Err(unsupported(format!("{function} of anything but literals here")));
+            }
             Call::Last => {
                 let last = self.cell.lock().await.given.last;
                 return last.ok_or_else(|| EngineError::new("55000", "lastval is not yet defined in this session"));

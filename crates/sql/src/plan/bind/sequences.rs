@@ -18,8 +18,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use terrace_engine::Result as EngineResult;
 use terrace_grammar::statement::{
-    self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Node, Query, SetOperator, SpecialFunction, Statement,
-    walk,
+    self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Node, Query, SetOperator, SpecialFunction,
+    Statement, walk,
 };
 
 /// A byte of the statement's text (0), or of the default of that number (invariant 3).
