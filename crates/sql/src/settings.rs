@@ -319,7 +319,18 @@ impl Settings {
     /// Forgets the savepoint of that number, from 0, and those after it.
     pub(crate) fn release(&mut self, at: usize) {
         debug_assert!(at < self.savepoints.len(), "invariant 1: a savepoint of the transaction is one here");
+        // READ ONLY within a savepoint ends with it.
+        let read_only = self.savepoints[at].now["transaction_read_only"].clone();
         self.savepoints.truncate(at);
+        if self.state.now["transaction_read_only"] != read_only {
+            Arc::make_mut(&mut self.state.now).insert("transaction_read_only".into(), read_only);
+            self.take_effect();
+        }
+    }
+
+    /// Whether the transaction was read-only when its last savepoint was made.
+    pub(crate) fn was_read_only(&self) -> bool {
+        self.savepoints.last().is_some_and(|state| Self::shown(&state.now, "transaction_read_only") == "on")
     }
 
     /// As it was at the savepoint of that number, which stays.

@@ -8,6 +8,7 @@
 //! Source: PostgreSQL 15 documentation, 5.9.3 (The Schema Search Path) and 20.11.1 (`search_path`).
 use super::access::{PUBLIC, Rights, Securable};
 use super::names::Space;
+use super::views::View;
 use super::{Catalog, Table, next_version};
 use parking_lot::{Mutex, RwLock};
 use std::borrow::Cow;
@@ -100,7 +101,7 @@ impl Catalog {
         {
             return seen.catalog.clone();
         }
-        let own = viewer.own.get().copied().filter(|space| self.named.has(*space));
+        let own = viewer.own.get().copied().filter(|space| self.named.has(*space) || self.views.has(*space));
         let path = self.path_of(&said);
         let catalog = match own == self.own && path == *self.path {
             true => self.clone(),
@@ -160,16 +161,17 @@ impl Catalog {
         }
     }
 
-    /// The same catalogue without the temporary tables of other sessions.
+    /// The same catalogue without the temporary tables and views of other sessions.
     pub fn without_others(&self) -> Cow<'_, Catalog> {
         let is_seen = |table: &Arc<Table>| table.temporary.is_none() || Some(table.space) == self.own;
-        match self.tables().all(is_seen) {
-            true => Cow::Borrowed(self),
-            false => {
-                let seen = self.tables().filter(|table| is_seen(table)).cloned().collect();
-                Cow::Owned(Catalog { own: self.own, path: self.path.clone(), ..self.with_tables(seen) })
-            }
+        let is_view_seen = |view: &Arc<View>| !view.temporary || Some(view.space) == self.own;
+        if self.tables().all(is_seen) && self.views().all(is_view_seen) {
+            return Cow::Borrowed(self);
         }
+        let seen = self.tables().filter(|table| is_seen(table)).cloned().collect();
+        let views = self.views().filter(|view| is_view_seen(view)).cloned().collect();
+        let seen = self.with_tables(seen).with_views(views);
+        Cow::Owned(Catalog { own: self.own, path: self.path.clone(), ..seen })
     }
 
     /// Where names are looked up, in order.

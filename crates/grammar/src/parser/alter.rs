@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    AlterAction, AlterSequence, AlterTable, At, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, Rename,
+    AlterAction, AlterSequence, AlterTable, At, ColumnConstraintKind, Deferral, Ident, Name, ObjectKind, Owner, Rename,
     RenamedPart, Statement,
 };
 
@@ -80,9 +80,13 @@ impl Parser<'_> {
                 self.alter_drop().map(Some)
             }
             K::Alter if self.ahead(1).keyword == Some(K::Constraint) => {
-                self.skip_rest()?;
-                self.refuse(at, "ALTER CONSTRAINT");
-                Ok(None)
+                self.next += 2;
+                let name = self.ident()?;
+                let mut deferral = Deferral::default();
+                while let Some(said) = self.deferral(Some(deferral))? {
+                    deferral = said;
+                }
+                Ok(Some(AlterAction::AlterConstraint { name, deferral }))
             }
             K::Alter => {
                 self.advance();

@@ -304,7 +304,7 @@ impl Parser<'_> {
     }
 
     /// DEFERRABLE and its kind, added to what was said before.
-    fn deferral(&mut self, before: Option<Deferral>) -> Result<Option<Deferral>> {
+    pub(super) fn deferral(&mut self, before: Option<Deferral>) -> Result<Option<Deferral>> {
         let mut deferral = before.unwrap_or_default();
         let at = self.place();
         let never = self.next >= 2

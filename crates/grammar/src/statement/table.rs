@@ -339,6 +339,10 @@ pub enum AlterAction {
         cascade: bool,
     },
     ValidateConstraint(Ident),
+    AlterConstraint {
+        name: Ident,
+        deferral: Deferral,
+    },
     /// `OWNER TO`.
     Owner(Ident),
     SetStorage(Vec<StorageOption>),

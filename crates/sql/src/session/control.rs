@@ -37,7 +37,7 @@ impl Session {
             Command::SetTransaction(set) => Box::pin(self.set_transaction(set)).await,
             Command::SetConstraints(set) => token.run(Box::pin(self.set_constraints(set))).await,
             Command::Set(set) => Box::pin(self.set_statement(set)).await,
-            Command::Reset(reset) => self.reset(reset),
+            Command::Reset(reset) => self.reset(reset).await,
             Command::Show(show) => {
                 let (schema, batch) = self.show(show)?;
                 let rows = stream::iter([Ok(batch)]);
@@ -230,7 +230,10 @@ impl Session {
                 let value = value.as_ref().and_then(|values| values.first()).map(setting_value).transpose()?;
                 self.act_as(name, value.as_deref(), set.local).await?;
             }
-            None => self.shared.settings.lock().reset(name, set.local)?,
+            None => {
+                self.refuse_writing(name, "").await?;
+                self.shared.settings.lock().reset(name, set.local)?;
+            }
             Some(values) => {
                 if values.len() > 1 && !takes_list(name) {
                     return Err(EngineError::new("22023", format!("SET {name} takes only one argument")));
@@ -241,6 +244,7 @@ impl Session {
                     "search_path" => values.iter().map(|value| in_list(value)).collect::<Vec<_>>().join(", "),
                     _ => values.join(", "),
                 };
+                self.refuse_writing(name, &joined).await?;
                 self.shared.settings.lock().set(name, &joined, set.local)?;
             }
         }
@@ -249,7 +253,30 @@ impl Session {
         Ok(Outcome::Command { tag: "SET".into(), notices: outside.into_iter().collect() })
     }
 
-    fn reset(&mut self, reset: &OfSetting) -> Result<Outcome> {
+    /// 25001 where a transaction that is read-only would become one that writes, and has begun to read.
+    async fn refuse_writing(&self, name: &str, value: &str) -> Result<()> {
+        let stays = name != "transaction_read_only" || matches!(value.to_ascii_lowercase().as_str(), "on" | "true");
+        let (now, before) = {
+            let settings = self.shared.settings.lock();
+            (settings.read_only(), settings.was_read_only())
+        };
+        if stays || !now || self.shared.block() != Block::Explicit {
+            return Ok(());
+        }
+        let refused = |message| Err(EngineError::new("25001", message));
+        if before {
+            return refused("cannot set transaction read-write mode inside a read-only transaction");
+        }
+        match self.shared.cell.lock().await.queried {
+            true => refused("transaction read-write mode must be set before any query"),
+            false => Ok(()),
+        }
+    }
+
+    async fn reset(&mut self, reset: &OfSetting) -> Result<Outcome> {
+        if let Some(name) = &reset.name {
+            self.refuse_writing(&name.name, "").await?;
+        }
         match &reset.name {
             None => self.shared.settings.lock().reset_all(),
             Some(name) if name.name == "role" => self.shared.settings.lock().set_role(None, false),
@@ -315,6 +342,9 @@ impl Session {
                 let message = "SET TRANSACTION [NOT] DEFERRABLE must be called before any query";
                 return Err(EngineError::new("25001", message));
             }
+        }
+        if modes.contains(&TransactionMode::ReadOnly(false)) {
+            self.refuse_writing("transaction_read_only", "off").await?;
         }
         self.set_modes(modes, "transaction", true)?;
         Ok(command("SET"))

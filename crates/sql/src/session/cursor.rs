@@ -54,6 +54,8 @@ struct Remaining {
     stream: BoxStream<'static, Result<RecordBatch>>,
     begun: Option<RecordBatch>,
     over: bool,
+    /// Reading a row has failed: it has no rows any more, which is not the same as being over.
+    failed: bool,
     /// How many rows it has answered.
     answered: u64,
     /// All rows that were read (invariant 1).
@@ -128,6 +130,7 @@ impl Remaining {
                 }
                 end => {
                     self.over = true;
+                    self.failed = end.is_err();
                     return end;
                 }
             },
@@ -286,7 +289,8 @@ impl Session {
         let scroll = (declare.scroll == Some(true)).then(|| Scroll::new(scroll_memory(self.pool())));
         let kept = (declare.scroll.is_none() && !hold && goes_back(&declare.query))
             .then(|| Kept { batches: vec![], memory: scroll_memory(self.pool()) });
-        let mut remaining = Remaining { stream, begun: None, over: false, answered: 0, kept, memory: None, scroll };
+        let mut remaining =
+            Remaining { stream, begun: None, over: false, failed: false, answered: 0, kept, memory: None, scroll };
         let block = self.shared.block();
         if hold && block != Block::Explicit {
             remaining.hold(self.pool()).await?;
@@ -350,6 +354,9 @@ impl Session {
         let name = fetch.cursor.name.clone();
         let cursor = self.cursors.get(&name).ok_or_else(|| no_cursor(&name))?;
         let mut rows = cursor.rows.clone().try_lock_owned().map_err(|_| in_use(&name))?;
+        if rows.failed {
+            return Err(EngineError::new("55000", format!("portal \"{name}\" cannot be run")));
+        }
         let ahead = matches!(fetch.direction, Direction::Forward(1..) | Direction::Backward(..0));
         if !ahead {
             rows.turn_back(self.pool())?;
@@ -441,6 +448,7 @@ impl Fetching {
                 Err(_) => running.failed(),
             }
         }
+        self.rows.failed = batches.is_err();
         self.end();
         batches
     }

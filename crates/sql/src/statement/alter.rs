@@ -29,7 +29,8 @@ use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Right
 use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterAction, AlterTable, Column, ColumnConstraintKind, Ident, Name, ObjectKind, Owner, TableConstraintKind, Written,
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Deferral, Ident, Name, ObjectKind, Owner,
+    TableConstraintKind, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -245,6 +246,9 @@ impl Run<'_> {
                 self.drop_expression((table, column), *if_exists, notices).await
             }
             AlterAction::ValidateConstraint(name) => self.validate_constraint(table, &name.name).await,
+            AlterAction::AlterConstraint { name, deferral } => {
+                self.alter_constraint(table, &name.name, *deferral).await
+            }
             AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
             AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
         }
@@ -372,6 +376,19 @@ impl Run<'_> {
         check_name(&column.name)?;
         let change = async { self.cell.lock().await.open().alter_column(table, at, column).await };
         self.cancel.run(change).await
+    }
+
+    /// ALTER CONSTRAINT of a foreign key. 42704, 42809
+    async fn alter_constraint(&self, table: &Arc<Table>, name: &str, deferral: Deferral) -> Result<Arc<Table>> {
+        let of = || format!("constraint \"{name}\" of relation \"{}\"", table.name);
+        let Some(key) = table.foreign_keys.iter().find(|key| key.name == name) else {
+            return Err(match constraint_exists(table, name) {
+                true => EngineError::new("42809", format!("{} is not a foreign key constraint", of())),
+                false => EngineError::new("42704", format!("{} does not exist", of())),
+            });
+        };
+        let (deferrable, deferred) = (deferral.deferrable, deferral.initially_deferred);
+        self.alter_foreign_key(table, ForeignKey { deferrable, deferred, ..ForeignKey::clone(key) }).await
     }
 
     /// PRIMARY KEY or UNIQUE.

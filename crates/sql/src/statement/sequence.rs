@@ -24,7 +24,8 @@ use crate::statement::run::Run;
 use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::transaction::Reserved;
-use crate::values::{array_datum, engine_array, is_owned, is_sequence};
+use crate::values::{array_datum, engine_array, engine_type, is_owned, is_sequence};
+use datafusion::arrow::array::{Array, ArrayRef};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{
@@ -456,8 +457,15 @@ impl Run<'_> {
                 Call::Set(named(name)?, number(value).unwrap_or_default(), *called)
             }
             _ => {
-                let message = format!("function {function} with arguments of these types does not exist");
-                return Err(EngineError::new("42883", message));
+                let type_of = |(arg, array): (&Expr, &ArrayRef)| match &arg.kind {
+                    ExprKind::Literal(Literal::Text(_)) => "unknown".to_owned(),
+                    _ => engine_type(array.data_type()).map_or("unknown".into(), |of| of.base_name().to_string()),
+                };
+                let types: Vec<String> = args.iter().zip(batch.columns()).map(type_of).collect();
+                let message = format!("function {function}({}) does not exist", types.join(", "));
+                let hint = "No function matches the given name and argument types. You might need to add explicit \
+                            type casts.";
+                return Err(EngineError::new("42883", message).with_hint(hint));
             }
         };
         self.sequence(&call, false).await.map(Some)
