@@ -17,10 +17,11 @@ use crate::error::tunnel;
 use crate::functions::arithmetic::{self, Function};
 use crate::functions::arrays::{self, OF_ARRAY};
 use crate::functions::convert::{self, constant, convert, convert_scalar, is_open, needs_zone, reads_row};
-use crate::functions::{aggregates, builtin, chars, interval};
+use crate::functions::{self, aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
 use crate::values::decimal::is_decimal;
+use crate::values::rows;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -242,9 +243,6 @@ fn is_number(data_type: &ArrowType) -> bool {
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let mut call = operators::realigned(call, schema)?;
     crate::functions::date_time::refuse_texts(&mut call, schema)?;
-    if matches!(call.func.name(), "struct" | "named_struct") {
-        chars::show_blanks(&mut call.args, schema)?;
-    }
     chars::show_blanks_in(call.func.name(), &mut call.args, schema)?;
     if let Some(resolved) = choosers::resolved(&call, schema)? {
         return Ok(resolved);
@@ -532,6 +530,7 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             };
             match (from, field_type(&source)) {
                 (ArrowType::List(_), Some(from)) if castable(from, to) != Castable::Never => {}
+                (ArrowType::List(item), None) if is_castable_row(item.data_type(), to)? => {}
                 _ if is_text => {}
                 _ => return cannot(to.base_name()),
             }
@@ -553,6 +552,30 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 expr => convert(expr, to),
             })
         }
+        (from, ArrowType::Struct(_)) if !matches!(from, ArrowType::Struct(_)) => {
+            let Some(to) = field_type(&cast.field) else { return cannot("record") };
+            if !is_text {
+                return cannot(to.base_name());
+            }
+            Transformed::yes(match *cast.expr {
+                Expr::Literal(value, _) => Expr::Literal(convert_scalar(&value, to)?, None),
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", to, true))) })
+                }
+                other => convert(other, to),
+            })
+        }
+        (ArrowType::Struct(fields), _) if let Some(to @ DataType::Composite(of)) = field_type(&cast.field) => {
+            match field_type(&source) {
+                Some(from) if from == to => Transformed::yes(*cast.expr),
+                Some(from) if castable(from, to) == Castable::Never => return cannot(to.base_name()),
+                Some(_) => Transformed::yes(convert(*cast.expr, to)),
+                None => {
+                    rows::check_castable(fields, of, Castable::Explicitly).map_err(tunnel)?;
+                    Transformed::yes(convert(*cast.expr, to))
+                }
+            }
+        }
         (ArrowType::List(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
             Some(text) if text.is_text() && field_type(&source) == DataType::Char(0).array() => {
                 return Err(chars::array_refused());
@@ -569,21 +592,23 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// `row(..) IS NULL`: every field is. `row(..) IS NOT NULL`: no field is.
+/// Whether rows of no type can become items of an array type. 42846
+fn is_castable_row(item: &ArrowType, to: DataType) -> Result<bool> {
+    match (item, to.item()) {
+        (ArrowType::Struct(fields), Some(DataType::Composite(of))) => {
+            rows::check_castable(fields, of, Castable::Explicitly).map_err(tunnel).map(|()| true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `row IS NULL`: every field is. `row IS NOT NULL`: no field is.
 fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
     if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
         return Ok(test(value));
     }
-    let fields = match value {
-        Expr::ScalarFunction(call) if call.func.name() == "struct" => call.args,
-        Expr::ScalarFunction(call) if call.func.name() == "named_struct" => {
-            call.args.into_iter().skip(1).step_by(2).collect()
-        }
-        _ => return Err(tunnel(EngineError::unsupported("IS NULL of a row that is not written out is not supported"))),
-    };
-    let all = fields.into_iter().map(test).reduce(Expr::and);
-    Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
+    Ok(functions::rows::is_null(value, not))
 }
 
 /// Refuses arguments that DataFusion's window functions misread: DISTINCT, and numbers of rows that are not positive.
@@ -646,6 +671,15 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     for (at, to) in to.iter_mut().enumerate() {
         let types: Vec<&ArrowType> =
             union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
+        choosers::refuse_different_rows(&types)?;
+        let of_rows: Vec<&&ArrowType> = types.iter().filter(|t| matches!(t, ArrowType::Struct(_))).collect();
+        if let Some(row) = of_rows.first()
+            && let Some(other) = types.iter().find(|other| *other != *row && **other != &ArrowType::Null)
+        {
+            let (row, other) = (builtin::type_name(row), builtin::type_name(other));
+            let message = format!("UNION types {row} and {other} cannot be matched");
+            return Err(tunnel(EngineError::new("42804", message)));
+        }
         let numbers = types.iter().all(|t| is_number(t) || **t == ArrowType::Null);
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);

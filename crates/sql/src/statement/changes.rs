@@ -133,7 +133,15 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
                 ExprKind::Row { fields, .. } if fields.len() == columns.len() => {
                     pairs.extend(columns.iter().zip(fields));
                 }
-                _ => return Err(unsupported("assignment of a row")),
+                ExprKind::Row { .. } => {
+                    let message = "number of columns does not match number of values";
+                    return Err(EngineError::new("42601", message));
+                }
+                ExprKind::Scalar(_) => return Err(unsupported("assignment of this query's row")),
+                _ => {
+                    let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                    return Err(EngineError::new("0A000", message));
+                }
             },
         }
     }

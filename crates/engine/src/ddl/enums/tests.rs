@@ -32,7 +32,7 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         let mut txn = db.begin(ReadCommitted);
         txn.add_enum_label(of, "so so", Place::Before("ok")).await.unwrap();
         txn.rename_enum_label(of, "ok", "fine").await.unwrap();
-        txn.rename_enum(of, "spirit").await.unwrap();
+        txn.rename_type(DataType::Enum(of), "spirit").await.unwrap();
         txn.commit().await.unwrap();
         clean(&db).await;
         db.close().await.unwrap();
@@ -49,12 +49,12 @@ fn columns_of_an_enum_through_changes_of_the_type_and_a_restart() {
         let shown: Vec<String> = rows[0].iter().map(Datum::to_string).collect();
         assert_eq!(shown, ["sad", "{fine,NULL,sad}", "fine"]);
         // A type that columns are of does not go; one of dropped columns does, and the table is read without it.
-        assert_eq!(txn.drop_enum(of).await.unwrap_err().state.0, "2BP01");
+        assert_eq!(txn.drop_type(DataType::Enum(of)).await.unwrap_err().state.0, "2BP01");
         let t = txn.drop_column(&t, 1).await.unwrap();
         let t = txn.drop_column(&t, 2).await.unwrap();
-        assert_eq!(txn.drop_enum(of).await.unwrap_err().state.0, "2BP01");
+        assert_eq!(txn.drop_type(DataType::Enum(of)).await.unwrap_err().state.0, "2BP01");
         txn.drop_table(&t).await.unwrap();
-        txn.drop_enum(of).await.unwrap();
+        txn.drop_type(DataType::Enum(of)).await.unwrap();
         txn.commit().await.unwrap();
         clean(&db).await;
     });
@@ -79,7 +79,7 @@ fn a_dropped_column_outlives_its_type() {
         txn.insert(&t, &[Datum::Int4(1), mood.parse("sad").unwrap(), all, Datum::text("x")]).await.unwrap();
         let t = txn.drop_column(&t, 1).await.unwrap();
         txn.drop_column(&t, 2).await.unwrap();
-        txn.drop_enum(of).await.unwrap();
+        txn.drop_type(DataType::Enum(of)).await.unwrap();
         txn.commit().await.unwrap();
         db.close().await.unwrap();
         let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();

@@ -4,7 +4,7 @@ use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type}
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
 use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
-use terrace_engine::{Among, Catalog, RelationName, Space, Step};
+use terrace_engine::{Among, Catalog, DataType, RelationName, Space, Step};
 
 /// Where a relation of the user's is, and its name.
 fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
@@ -78,9 +78,9 @@ pub(super) fn is_type_visible(c: &Call<'_>) -> Result<ArrayRef> {
 
 /// A type of the user's, or that of its arrays, as `format_type` shows it; and whether its name needs the schema.
 fn user_type(catalog: &Catalog, oid: u32) -> Option<(String, bool)> {
-    let of_enum = catalog.enum_types().find(|of| of.def().oid == oid || of.def().array == oid);
-    let (single, name, brackets) = match (of_enum, catalog.domain_of_oid(oid)) {
-        (Some(of), _) => (of.def().oid, of.def().name.clone(), if of.def().oid == oid { "" } else { "[]" }),
+    let mut own = catalog.own_types().filter_map(DataType::own);
+    let (single, name, brackets) = match (own.find(|of| of.oid == oid || of.array == oid), catalog.domain_of_oid(oid)) {
+        (Some(of), _) => (of.oid, of.name.to_owned(), if of.oid == oid { "" } else { "[]" }),
         (None, Some(domain)) => (oid, domain.name.clone(), ""),
         (None, None) => return None,
     };

@@ -5,6 +5,7 @@
 //!    that have gone through them already.
 //! 2. An expression that gets deep is cut when it is bound: what stands above it asks for its type again.
 //! 3. A parameter that is cast at once is of the type that it is cast to; one that is a condition is boolean.
+use super::composites::Becomes;
 use super::query::parameter_number;
 use super::scope::Scope;
 use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
@@ -82,6 +83,9 @@ impl Binder<'_> {
         if let Some(made) = self.json_operator(symbol, &left, &right, schema)? {
             return Ok(made);
         }
+        if let Some(made) = self.row_operator(symbol, &left, &right, schema)? {
+            return Ok(made);
+        }
         if symbol == "^" {
             return self.function_of("power", vec![left, right], schema);
         }
@@ -146,6 +150,9 @@ impl Binder<'_> {
         {
             let read = limits.read(text).at_value(arg.at)?;
             return Ok(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(arrow_interval(read))), None));
+        }
+        if let Some(row) = self.written_as(arg, target, Becomes::Cast, scope).at(at)? {
+            return Ok(row);
         }
         let bound = match &arg.kind {
             ExprKind::Array(items) if items.is_empty() && target.item().is_some() => {
