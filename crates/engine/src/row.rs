@@ -11,8 +11,9 @@
 //! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time, enums (positions) 8;
 //!    numeric(p,s) (its integer at the column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
 //!    char, bytea, json, jsonb (both as texts), numeric ([`decimal`]), arrays ([`array`]), composite types
-//!    ([`composites`]) 4 (the *end* of its bytes, from the start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a
-//!    column's place follows from the table's definition alone. char(n) has no blanks at its end.
+//!    ([`composites`]) 4 (the *end* of its bytes, from the start of the text bytes; it begins where the one before it
+//!    ends). Little-endian, unaligned. So a column's place follows from the table's definition alone. char(n) has no
+//!    blanks at its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
 //!    definition.
 

@@ -12,7 +12,6 @@
 //!    seconds. What is about times asks [`is_timestamp`].
 //! 6. Arrow's structs are rows. Those of a composite type, and rows of no type, are in [`rows`].
 use crate::cast::{Castable, LOOSE, cast_datum, castable};
-use crate::functions::builtin;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
@@ -455,6 +454,14 @@ fn comparable_oid(data_type: DataType) -> u32 {
     if data_type.is_text() { DataType::Text.pg_oid() } else { data_type.pg_oid() }
 }
 
+/// What messages call a type that is none of the engine's.
+fn unnamed(of: &ArrowType) -> String {
+    match of {
+        ArrowType::Struct(_) => "record".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
 /// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts).
 /// `literal`: it is a quoted literal, whose type is still open.
 pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bool) -> Result<()> {
@@ -468,7 +475,7 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
     if fits || matches!(from, ArrowType::Null) || (literal && known == Some(DataType::Text)) {
         return Ok(());
     }
-    let from = known.map_or_else(|| builtin::type_name(from), |t| t.base_name().to_string());
+    let from = known.map_or_else(|| unnamed(from), |t| t.base_name().to_string());
     let mut error = EngineError::new(
         "42804",
         format!(

@@ -160,8 +160,8 @@ fn read_default(text: Option<String>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Rows of enums, of columns without a domain and without digits, of roles without attributes, and of what views read in the
-/// schema public, are written as before there were any: older programs read them.
+/// Rows of enums, of columns without a domain and without digits, of roles without attributes, and of what views read
+/// in the schema public, are written as before there were any: older programs read them.
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
     let lacks = match table.oid {
         COLUMNS => 2,

@@ -9,8 +9,8 @@
 //!    Bit `i % 8` of bitmap byte `i / 8` set: item `i` is NULL. An item of a fixed width is as in a row
 //!    (`crate::row`), any other is `u32` length and its bytes. Little-endian.
 //! 2. Order: item by item, NULL above all values, then the shorter array first.
-//! 3. The length of an enum, or of a composite type, is the number of a definition, which holds as long as the process lives. In what was
-//!    stored it means nothing: the column's counts.
+//! 3. The length of an enum, or of a composite type, is the number of a definition, which holds as long as the process
+//!    lives. In what was stored it means nothing: the column's counts.
 //! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15).

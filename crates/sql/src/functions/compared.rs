@@ -86,7 +86,7 @@ pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
         By::Key if matches!(array.data_type(), ArrowType::List(_)) => arrays::keys(array),
-        By::Key if matches!(array.data_type(), ArrowType::Struct(_)) => crate::values::rows::keys(array),
+        By::Key if matches!(array.data_type(), ArrowType::Struct(_)) => rows::keys(array),
         By::Key if decimal::is_decimal(array.data_type()) => Ok(decimal::keys(array)),
         By::Key => interval::keys(array),
         By::Json => json::keys(array),

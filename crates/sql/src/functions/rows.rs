@@ -3,10 +3,14 @@
 //! 1. `row IS NULL` where the row is NULL or all its fields are; `row IS NOT NULL` where it is not and no field is.
 //!    Fields that are rows count as values.
 //! 2. A field of a row that is NULL is NULL. A row that is NULL and gets a field becomes one whose others are NULL.
+//! 3. Rows are compared by a key that has PostgreSQL's order: field by field, NULL above all values.
 use crate::columns::by_columns;
 use crate::error::tunnel;
-use crate::values::rows::{converted, fields_of, keys, type_of};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StructArray, make_array};
+use crate::functions::arrays::keys::item_key;
+use crate::functions::compared::no_equality;
+use crate::values::rows::{converted, fields_of, type_of};
+use crate::values::{array_datum, engine_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, StructArray, make_array};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
 use datafusion::common::{Result, internal_err};
@@ -15,8 +19,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
-use terrace_engine::DataType;
-use terrace_engine::types::CompositeType;
+use terrace_engine::types::{CompositeType, Decimal};
+use terrace_engine::{DataType, Datum, DatumRef};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Op {
@@ -165,4 +169,54 @@ fn with(rows: &StructArray, place: usize, value: &ArrayRef) -> Result<ArrayRef> 
     }
     let Some(of) = type_of(rows.fields()) else { return internal_err!("a row of a composite type gets a value") };
     Ok(Arc::new(StructArray::try_new(fields_of(of), columns, None)?))
+}
+
+/// What rows are compared by (invariant 3).
+pub(crate) fn keys(array: &ArrayRef) -> Result<ArrayRef> {
+    let columns = columns_of(array.as_struct())?;
+    let mut keys: Vec<Option<Vec<u8>>> = Vec::with_capacity(array.len());
+    for row in 0..array.len() {
+        let mut key = vec![];
+        for column in &columns {
+            column.add(row, &mut key)?;
+        }
+        keys.push(array.is_valid(row).then_some(key));
+    }
+    Ok(Arc::new(keys.iter().map(Option::as_deref).collect::<BinaryArray>()))
+}
+
+enum Column {
+    Values(ArrayRef),
+    Null,
+    /// Their keys.
+    Rows(ArrayRef),
+}
+
+fn columns_of(rows: &StructArray) -> Result<Vec<Column>> {
+    let column = |column: &ArrayRef| {
+        Ok(match column.data_type() {
+            ArrowType::Null => Column::Null,
+            ArrowType::BinaryView => return Err(no_equality()),
+            ArrowType::Struct(_) => Column::Rows(keys(column)?),
+            _ => Column::Values(engine_array(column).map_err(tunnel)?),
+        })
+    };
+    rows.columns().iter().map(column).collect()
+}
+
+impl Column {
+    fn add(&self, row: usize, key: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Column::Null => item_key(key, DatumRef::Null),
+            Column::Values(values) => match array_datum(values, row) {
+                // Whatever digits a column's type has.
+                Datum::Numeric(number) => item_key(key, Datum::Decimal(Decimal::from(number).encode()).as_ref()),
+                value => item_key(key, value.as_ref()),
+            },
+            Column::Rows(keys) => match keys.is_null(row) {
+                true => item_key(key, DatumRef::Null),
+                false => item_key(key, DatumRef::Bytea(keys.as_binary::<i32>().value(row))),
+            },
+        }
+    }
 }

@@ -8,8 +8,8 @@
 //!    floats, Terrace keeps the one without a sign. Of intervals it keeps the first that it meets ([`by_first`]), and
 //!    as min and max the last, which is what PostgreSQL does where its plan takes the rows in the same order. DISTINCT
 //!    ON, and aggregates of DISTINCT intervals but `count`, are refused (0A000).
-//! 4. Arrays are compared by [`crate::functions::arrays::keys`], and rows by [`crate::values::rows::keys`]: Arrow puts
-//!    NULL items first, and PostgreSQL last. Where equal ones become one they are as intervals are.
+//! 4. Arrays are compared by [`crate::functions::arrays::keys`], and rows by [`crate::functions::rows::keys`]: Arrow
+//!    puts NULL items first, and PostgreSQL last. Where equal ones become one they are as intervals are.
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
 //!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
 //!    (42883).

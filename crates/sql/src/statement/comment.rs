@@ -33,7 +33,7 @@ impl Run<'_> {
     }
 }
 
-/// Whose owner may say something of an object: an index is its table's, a relation that stands for a type is the type's.
+/// Whose owner may say something of an object: an index is its table's, a relation that stands for a type the type's.
 fn owned(catalog: &Catalog, object: ObjectId) -> ObjectId {
     let of_index = catalog.tables().find(|table| table.index(object).is_some());
     let of_class = catalog.composite_types().find(|of| of.def().class == object.0);

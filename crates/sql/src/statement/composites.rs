@@ -194,5 +194,11 @@ fn refuse_read(name: &str, of: CompositeType, change: &Change, catalog: &Catalog
         }
     }
     let doing = format!("altering type {name}");
+    let reads = |domain: &&std::sync::Arc<terrace_engine::Domain>| {
+        has_within(domain.base, own) && !(domain.checks.is_empty() && domain.default_sql.is_none())
+    };
+    if let Some(domain) = catalog.domains().find(reads) {
+        return Err(unsupported(format!("{doing}, which domain {} has in it,", domain.name)));
+    }
     refuse_named(catalog, &doing, |text| text.casts_to(name) || text.reads(own, catalog))
 }

@@ -4,18 +4,14 @@
 //!    ([`PG_ROW`]); its fields are then the attributes, in order, with their names. Metadata within a type is part of
 //!    it: structs of two types, or of two definitions, are of two types for DataFusion.
 //! 2. Any other struct is a row of no type (PostgreSQL's `record`), or of a table.
-//! 3. Rows are compared by a key that has PostgreSQL's order: field by field, NULL above all values.
+//! 3. Rows are compared by [`crate::functions::rows::keys`].
 use super::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
 use crate::cast::{Castable, cast_datum, castable};
-use crate::error::tunnel;
-use crate::functions::arrays::keys::item_key;
-use crate::functions::builtin::type_name;
-use crate::functions::compared::no_equality;
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, BinaryArray, ListArray, StructArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, ListArray, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
 use std::sync::Arc;
-use terrace_engine::types::{CompositeType, Decimal, Record, RecordView};
+use terrace_engine::types::{CompositeType, Record, RecordView};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
 /// Arrow field metadata of the first field of a row: the number of the definition of its type.
@@ -117,7 +113,8 @@ pub(crate) fn check_castable(fields: &Fields, of: CompositeType, least: Castable
             _ => false,
         };
         if !fits {
-            let (from, to) = (type_name(field.data_type()), attribute.data_type.base_name());
+            let from = engine_type(field.data_type()).map_or("record", DataType::base_name);
+            let to = attribute.data_type.base_name();
             let detail = format!("Cannot cast type {from} to {to} in column {}.", number + 1);
             return Err(cannot_convert(of).with_detail(detail));
         }
@@ -170,54 +167,4 @@ fn as_type(column: &ArrayRef, to: DataType, explicit: bool) -> Result<ArrayRef> 
         builder.push(cast_datum(array_datum(&column, row), to, explicit)?.as_ref());
     }
     Ok(builder.finish())
-}
-
-/// What rows are compared by (invariant 3).
-pub(crate) fn keys(array: &ArrayRef) -> datafusion::common::Result<ArrayRef> {
-    let columns = columns_of(array.as_struct())?;
-    let mut keys: Vec<Option<Vec<u8>>> = Vec::with_capacity(array.len());
-    for row in 0..array.len() {
-        let mut key = vec![];
-        for column in &columns {
-            column.add(row, &mut key)?;
-        }
-        keys.push(array.is_valid(row).then_some(key));
-    }
-    Ok(Arc::new(keys.iter().map(Option::as_deref).collect::<BinaryArray>()))
-}
-
-enum Column {
-    Values(ArrayRef),
-    Null,
-    /// Their keys.
-    Rows(ArrayRef),
-}
-
-fn columns_of(rows: &StructArray) -> datafusion::common::Result<Vec<Column>> {
-    let column = |column: &ArrayRef| {
-        Ok(match column.data_type() {
-            ArrowType::Null => Column::Null,
-            ArrowType::BinaryView => return Err(no_equality()),
-            ArrowType::Struct(_) => Column::Rows(keys(column)?),
-            _ => Column::Values(engine_array(column).map_err(tunnel)?),
-        })
-    };
-    rows.columns().iter().map(column).collect()
-}
-
-impl Column {
-    fn add(&self, row: usize, key: &mut Vec<u8>) -> datafusion::common::Result<()> {
-        match self {
-            Column::Null => item_key(key, terrace_engine::DatumRef::Null),
-            Column::Values(values) => match array_datum(values, row) {
-                // Whatever digits a column's type has.
-                Datum::Numeric(number) => item_key(key, Datum::Decimal(Decimal::from(number).encode()).as_ref()),
-                value => item_key(key, value.as_ref()),
-            },
-            Column::Rows(keys) => match keys.is_null(row) {
-                true => item_key(key, terrace_engine::DatumRef::Null),
-                false => item_key(key, terrace_engine::DatumRef::Bytea(keys.as_binary::<i32>().value(row))),
-            },
-        }
-    }
 }

@@ -11,7 +11,11 @@ fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
     let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| (t.space, t.name.clone()));
     let index = || find_index(catalog, oid).map(|(t, i)| (t.space, i.name.clone()));
     let view = || views::by_oid(catalog, oid).map(|view| (view.space, view.name.clone()));
-    table.or_else(index).or_else(view)
+    let composite = || {
+        let def = catalog.composite_types().find(|of| of.def().class == oid)?.def();
+        Some((catalog.space_of_type(def.oid)?, def.name.clone()))
+    };
+    table.or_else(index).or_else(view).or_else(composite)
 }
 
 /// As `oid::regclass` is shown.
@@ -40,7 +44,8 @@ pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
         let name = &RelationName::new(among, own_name);
         let index = || catalog.index(name).map(|i| i.oid.0);
         let view = || catalog.view(name).map(|view| view.oid.0);
-        catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
+        let composite = || catalog.composite_type(name).map(|of| of.def().class);
+        catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view).or_else(composite)
     };
     match (parts.as_slice(), among) {
         ([schema, _], None) => in_system(&[schema]),

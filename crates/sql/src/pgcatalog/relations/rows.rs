@@ -87,20 +87,10 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
         "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
-        "pg_attribute" => {
-            let of_views = catalog.views().flat_map(|view| views::attributes(view));
-            let of_types = catalog.composite_types().flat_map(composites::attributes);
-            let of_tables = catalog.tables().flat_map(|t| attribute_rows(t));
-            of_tables.chain(of_views).chain(of_types).chain(own::attributes()).collect()
-        }
+        "pg_attribute" => all_attributes(catalog),
         "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
-        "pg_class" => {
-            let of_views = catalog.views().map(|view| views::class(catalog, view));
-            let of_types = catalog.composite_types().map(|of| composites::class(catalog, of));
-            let of_tables = catalog.tables().flat_map(|t| class(catalog, t));
-            of_tables.chain(of_views).chain(of_types).chain(own::classes()).collect()
-        }
+        "pg_class" => all_classes(catalog),
         "pg_views" => catalog.views().map(|view| views::listed(catalog, view)).collect(),
         "pg_auth_members" => catalog.members().map(member_row).collect(),
         "pg_collation" => {
@@ -153,6 +143,22 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         "pg_type" => types(catalog),
         _ => vec![],
     }
+}
+
+/// Of `pg_attribute`.
+fn all_attributes(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().flat_map(|view| views::attributes(view));
+    let of_types = catalog.composite_types().flat_map(composites::attributes);
+    let of_tables = catalog.tables().flat_map(|t| attribute_rows(t));
+    of_tables.chain(of_views).chain(of_types).chain(own::attributes()).collect()
+}
+
+/// Of `pg_class`.
+fn all_classes(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().map(|view| views::class(catalog, view));
+    let of_types = catalog.composite_types().map(|of| composites::class(catalog, of));
+    let of_tables = catalog.tables().flat_map(|t| class(catalog, t));
+    of_tables.chain(of_views).chain(of_types).chain(own::classes()).collect()
 }
 
 fn types(catalog: &Catalog) -> Vec<Row> {

@@ -4,6 +4,7 @@
 //!    values are, by what has PostgreSQL's order of records: there NULL equals NULL, and is above all else.
 //! 2. A row that is written out and becomes one of a composite type becomes it field by field: a quoted literal takes
 //!    its attribute's type.
+use super::from::columns;
 use super::scope::{Clause, Scope};
 use super::{Binder, Placed, Result, fail, unsupported, wrong};
 use crate::cast::castable;
@@ -16,8 +17,8 @@ use crate::plan::rules::is_volatile;
 use crate::values::rows::{cannot_convert, check_count};
 use crate::values::{arrow_type, engine_type, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields};
-use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, when};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, when};
 use std::borrow::Cow;
 use terrace_engine::types::CompositeType;
 use terrace_engine::{ColumnDef, DataType, EngineError};
@@ -185,6 +186,37 @@ impl Binder<'_> {
         }
         let parts = fields.iter().enumerate();
         parts.map(|(place, field)| Ok((field.name().clone(), self.part(row.clone(), place, &scope.schema)?))).collect()
+    }
+
+    /// Columns of a function in FROM, with each of a composite type as its fields.
+    pub(super) fn rows_apart(
+        &self,
+        plan: LogicalPlan,
+        own: Vec<(String, Expr)>,
+    ) -> Result<(LogicalPlan, Vec<(String, Expr)>)> {
+        let schema = plan.schema().clone();
+        let (mut all, mut named, mut any) = (vec![], vec![], false);
+        for column in columns(&plan) {
+            let title = own.iter().find(|(_, known)| *known == column).map(|(title, _)| title.clone());
+            match (title, column.get_type(&schema)?) {
+                (Some(_), ArrowType::Struct(fields)) => {
+                    any = true;
+                    for (place, field) in fields.iter().enumerate() {
+                        let name = self.column_name(field.name());
+                        all.push(self.part(column.clone(), place, &schema)?.alias(&name));
+                        named.push((field.name().clone(), Expr::Column(Column::new_unqualified(name))));
+                    }
+                }
+                (title, _) => {
+                    named.extend(title.map(|title| (title, column.clone())));
+                    all.push(column);
+                }
+            }
+        }
+        match any {
+            true => Ok((LogicalPlanBuilder::from(plan).project(all)?.build()?, named)),
+            false => Ok((plan, own)),
+        }
     }
 
     /// A value, or the row of a table.

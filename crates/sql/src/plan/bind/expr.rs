@@ -26,6 +26,14 @@ impl Binder<'_> {
         exprs.iter().map(|expr| self.expr(expr, scope)).collect()
     }
 
+    fn column_or_row(&self, name: &Name, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        self.note_schema_of_column(name);
+        match self.whole_row(expr, scope)? {
+            Some(row) => Ok(row),
+            None => scope.column(name),
+        }
+    }
+
     fn boxed(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Box<Expr>> {
         Ok(Box::new(self.expr(expr, scope)?))
     }
@@ -33,13 +41,7 @@ impl Binder<'_> {
     fn kind(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let schema = &scope.schema;
         match &expr.kind {
-            ExprKind::Column(name) => {
-                self.note_schema_of_column(name);
-                match self.whole_row(expr, scope)? {
-                    Some(row) => Ok(row),
-                    None => scope.column(name),
-                }
-            }
+            ExprKind::Column(name) => self.column_or_row(name, expr, scope),
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
             ExprKind::Parameter(number) if scope.clause.get().is_of_no_query() => {
                 wrong(expr.at, "42P02", format!("there is no parameter ${number}"))

@@ -164,17 +164,16 @@ impl Binder<'_> {
             Some(class) if target.is_text() => self.name_of_class(class, bound, scope)?,
             _ => bound,
         };
-        let of = target;
         if let ExprKind::Literal(Literal::Text(text)) = &arg.kind
-            && !of.is_text()
+            && !target.is_text()
         {
-            if let Some(time) = self.named_time(text, of, &scope.schema)? {
+            if let Some(time) = self.named_time(text, target, &scope.schema)? {
                 return Ok(match limits {
                     Some(limits) => interval::limited(time, limits),
                     None => time,
                 });
             }
-            if let Some(read) = constant_time(text, of).at_value(arg.at)? {
+            if let Some(read) = constant_time(text, target).at_value(arg.at)? {
                 return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
             }
         }
