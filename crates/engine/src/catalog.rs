@@ -13,7 +13,7 @@ use crate::types::{DataType, Datum, Digits};
 use access::{Access, Defaults, Member};
 use comments::Comments;
 use domains::{Domain, Domains};
-use enums::Enums;
+use enums::OwnTypes;
 use extras::Extras;
 use foreign::ForeignKey;
 use names::{Named, Placed, Space};
@@ -190,7 +190,8 @@ pub struct Catalog {
     roles: Arc<BTreeMap<String, Role>>,
     views: Arc<Placed<Arc<View>>>,
     pub(crate) comments: Arc<Comments>,
-    enums: Arc<Enums>,
+    /// Enums and composite types.
+    enums: Arc<OwnTypes>,
     access: Arc<BTreeMap<ObjectId, Access>>,
     members: Arc<BTreeSet<Member>>,
     pub(crate) defaults: Arc<Defaults>,

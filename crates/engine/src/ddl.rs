@@ -30,7 +30,7 @@ mod alter;
 mod analyze;
 mod comments;
 mod domains;
-mod enums;
+pub mod enums;
 mod foreign;
 mod roles;
 mod schemas;
@@ -345,6 +345,11 @@ fn check_key_type(data_type: DataType) -> Result<()> {
         }
         DataType::Jsonb => Err(EngineError::unsupported("keys and indexes of jsonb are not supported")),
         DataType::Array(items) => check_key_type(items.get()),
+        DataType::Composite(of) => of.def().attributes().try_for_each(|attribute| {
+            check_key_type(attribute.data_type).map_err(|_| {
+                EngineError::unsupported("keys and indexes of rows with json or jsonb in them are not supported")
+            })
+        }),
         _ => Ok(()),
     }
 }

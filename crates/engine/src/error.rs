@@ -109,6 +109,7 @@ impl EngineError {
             DatumRef::Interval(_) => "interval",
             DatumRef::Array(array) => DataType::Array(array.items()).base_name(),
             DatumRef::Enum(of, _) => DataType::Enum(of).base_name(),
+            DatumRef::Record(record) => DataType::Composite(record.of()).base_name(),
         };
         EngineError::new("42804", format!("a value of type {given} does not fit type {wanted}"))
     }

@@ -11,6 +11,7 @@
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
 //! uuid         16 bytes
 //! array        its items, each as a column, then 0x00
+//! composite    its attributes, each as a column: none is added to, or dropped from, a type of which there are keys
 //! ```
 //!
 //! 1. Order: `encode(a) < encode(b)` exactly where `a < b`; equal values encode equally (-0 and 0, all NaNs, `1 day`
@@ -22,7 +23,7 @@ use crate::catalog::{Index, Table};
 use crate::error::{EngineError, Result};
 use crate::row::{RowText, RowView};
 use crate::txn::IndexRange;
-use crate::types::{Array, DataType, Datum, DatumRef, Decimal, Interval, Numeric, decimal};
+use crate::types::{Array, DataType, Datum, DatumRef, Decimal, Interval, Numeric, Record, decimal};
 use std::ops::{Bound, Range};
 use terrace_storage::Rid;
 
@@ -65,6 +66,7 @@ pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
             array.iter().for_each(|item| encode_datum(out, item));
             out.push(END);
         }
+        DatumRef::Record(record) => record.values().for_each(|value| encode_datum(out, value)),
         DatumRef::Json(_) | DatumRef::Jsonb(_) => unreachable!("an index of such a column is refused"),
     }
 }
@@ -229,6 +231,10 @@ fn decode_datum(bytes: &mut &[u8], data_type: DataType) -> Option<Datum> {
         }
         DataType::Time => Datum::Time(int8(take(bytes, 8)?)?),
         DataType::Enum(of) => Datum::Enum(of, int8(take(bytes, 8)?)?),
+        DataType::Composite(of) => {
+            let values = of.def().attributes().map(|attribute| decode_datum(bytes, attribute.data_type));
+            Datum::Record(Record::new(of, &values.collect::<Option<Vec<Datum>>>()?).ok()?)
+        }
         DataType::Interval => {
             let key = (u128::from_be_bytes(take(bytes, 16)?.try_into().ok()?) ^ 1 << 127) as i128;
             Datum::Interval(Interval::from_key(key)?)

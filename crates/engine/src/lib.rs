@@ -6,7 +6,7 @@ pub mod advisory;
 pub mod catalog;
 mod check;
 pub mod database;
-mod ddl;
+pub mod ddl;
 pub mod error;
 mod histories;
 pub mod key;

@@ -10,15 +10,16 @@
 //! 1. Bit `i % 8` of bitmap byte `i / 8` set: column `i` is NULL. Its fixed bytes are zero, its text is empty.
 //! 2. Widths: bool 1; int2 2; int4, float4, date 4; int8, float8, timestamps, time, enums (positions) 8;
 //!    numeric(p,s) (its integer at the column's scale), interval (months, days, microseconds), uuid 16; text, varchar,
-//!    char, bytea, json, jsonb (both as texts), numeric ([`decimal`]), arrays ([`array`]) 4 (the *end* of its bytes,
-//!    from the start of the text bytes; it begins where the one before it ends). Little-endian, unaligned. So a
-//!    column's place follows from the table's definition alone. char(n) has no blanks at its end.
+//!    char, bytea, json, jsonb (both as texts), numeric ([`decimal`]), arrays ([`array`]), composite types
+//!    ([`composites`]) 4 (the *end* of its bytes, from the start of the text bytes; it begins where the one before it
+//!    ends). Little-endian, unaligned. So a column's place follows from the table's definition alone. char(n) has no
+//!    blanks at its end.
 //! 3. Columns are only ever added at the end, and a dropped one keeps its place (as NULL): any `n` is a prefix of the
 //!    definition.
 
 use crate::catalog::{Table, system};
 use crate::error::{EngineError, Result};
-use crate::types::{DataType, Datum, DatumRef, Interval, Numeric, array, decimal};
+use crate::types::{DataType, Datum, DatumRef, Interval, Numeric, array, composites, decimal};
 use std::fmt;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub(crate) fn fixed_width(t: DataType) -> u32 {
         DataType::Int4 | DataType::Float4 | DataType::Date => 4,
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => 4,
         DataType::Bytea | DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Numeric(None) => 4,
+        DataType::Composite(_) => 4,
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => 8,
         DataType::Enum(_) => 8,
         DataType::Numeric(Some(_)) | DataType::Uuid | DataType::Interval => 16,
@@ -117,6 +119,7 @@ pub(crate) fn put_fixed(out: &mut Vec<u8>, value: &Datum) {
         | Datum::Json(_)
         | Datum::Jsonb(_)
         | Datum::Array(_)
+        | Datum::Record(_)
         | Datum::Decimal(_) => {
             unreachable!("NULL, and what is of any length, is written by the caller")
         }
@@ -225,6 +228,11 @@ impl<'a> RowView<'a> {
                     && !null
                 {
                     array::check(bytes, Some(items))?;
+                }
+                if let DataType::Composite(of) = c.data_type
+                    && !null
+                {
+                    composites::check(bytes, of)?;
                 }
                 if c.data_type == DataType::Numeric(None) && !null {
                     decimal::check(bytes)?;

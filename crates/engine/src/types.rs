@@ -11,6 +11,7 @@ use std::fmt;
 
 pub mod array;
 mod bytea;
+pub mod composites;
 pub mod decimal;
 pub mod digits;
 pub mod enums;
@@ -27,6 +28,7 @@ mod timestamp;
 mod zone;
 
 pub use array::{Array, ArrayView, Items};
+pub use composites::{CompositeType, Record, RecordView};
 pub use decimal::Decimal;
 pub use digits::Digits;
 pub use enums::EnumType;
@@ -43,7 +45,7 @@ pub use zone::Zone;
 /// A column's type. `Varchar(n)`: at most n characters, any number where n is 0. `Char(n)`: n characters, of which
 /// blanks at the end are not stored and mean nothing. `Numeric`: precision and scale, `None` for plain numeric, whose
 /// values each have their own ([`decimal`]). Date: days since 1970-01-01; timestamps: microseconds since then, without
-/// zone or in UTC. `Enum`: see [`enums`].
+/// zone or in UTC. `Enum`: see [`enums`]. `Composite`: see [`composites`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DataType {
     Bool,
@@ -68,6 +70,18 @@ pub enum DataType {
     Jsonb,
     Array(Items),
     Enum(EnumType),
+    Composite(CompositeType),
+}
+
+/// What the catalogue says of a type that a user made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnType {
+    pub oid: u32,
+    /// The oid of the type of its arrays.
+    pub array: u32,
+    pub name: &'static str,
+    /// What the catalogue calls the type of its arrays.
+    pub array_name: &'static str,
 }
 
 /// An owned value.
@@ -99,6 +113,7 @@ pub enum Datum {
     Array(Array),
     /// The position of its label.
     Enum(EnumType, i64),
+    Record(Record),
 }
 
 /// A value within a row's bytes.
@@ -125,6 +140,7 @@ pub enum DatumRef<'a> {
     Jsonb(&'a str),
     Array(ArrayView<'a>),
     Enum(EnumType, i64),
+    Record(RecordView<'a>),
 }
 
 /// The longest VARCHAR, as in PostgreSQL.
@@ -158,6 +174,7 @@ impl DataType {
             DataType::Jsonb => "jsonb",
             DataType::Array(items) => items.array_name(),
             DataType::Enum(of) => of.name(),
+            DataType::Composite(of) => of.name(),
         }
     }
 
@@ -202,6 +219,7 @@ impl DataType {
             DataType::Jsonb => 3802,
             DataType::Array(items) => items.array_oid(),
             DataType::Enum(of) => of.def().oid,
+            DataType::Composite(of) => of.def().oid,
         }
     }
 
@@ -252,6 +270,21 @@ impl DataType {
         })
     }
 
+    /// What the catalogue says of a type that a user made.
+    pub fn own(self) -> Option<OwnType> {
+        match self {
+            DataType::Enum(of) => {
+                let def = of.def();
+                Some(OwnType { oid: def.oid, array: def.array, name: &def.name, array_name: def.name_of_arrays() })
+            }
+            DataType::Composite(of) => {
+                let def = of.def();
+                Some(OwnType { oid: def.oid, array: def.array, name: &def.name, array_name: def.name_of_arrays() })
+            }
+            _ => None,
+        }
+    }
+
     /// Precision and scale of a numeric that has them.
     pub fn decimal(self) -> Option<(u8, u8)> {
         match self {
@@ -267,7 +300,8 @@ impl DataType {
 
     /// Whether values are of any length.
     pub(crate) fn is_variable(self) -> bool {
-        self.is_utf8() || matches!(self, DataType::Bytea | DataType::Array(_) | DataType::Numeric(None))
+        use DataType::{Array, Bytea, Composite, Numeric};
+        self.is_utf8() || matches!(self, Bytea | Array(_) | Numeric(None) | Composite(_))
     }
 
     /// The value of a type of any length.
@@ -277,6 +311,7 @@ impl DataType {
             DataType::Bytea => DatumRef::Bytea(bytes),
             DataType::Numeric(None) => DatumRef::Decimal(bytes),
             DataType::Array(items) => DatumRef::Array(ArrayView::stored(bytes, items)),
+            DataType::Composite(of) => DatumRef::Record(RecordView::stored(bytes, of)),
             DataType::Json => DatumRef::Json(text()),
             DataType::Jsonb => DatumRef::Jsonb(text()),
             _ => DatumRef::Text(text()),
@@ -348,6 +383,15 @@ impl DataType {
                 Datum::Array(Array::new(items, &values)?)
             }
             DataType::Enum(of) => Datum::Enum(of, of.parse(text)?),
+            DataType::Composite(of) => {
+                let attributes: Vec<_> = of.def().attributes().collect();
+                let fields = composites::read_fields(text, attributes.len())?.into_iter().zip(attributes);
+                let read = fields.map(|(text, attribute)| match text {
+                    Some(text) => attribute.data_type.parse(&text),
+                    None => Ok(Datum::Null),
+                });
+                Datum::Record(Record::new(of, &read.collect::<Result<Vec<Datum>>>()?)?)
+            }
         })
     }
 
@@ -387,6 +431,7 @@ impl DataType {
             }
             (DataType::Array(items), DatumRef::Array(array)) => items == array.items(),
             (DataType::Enum(of), DatumRef::Enum(own, _)) => of.is_same(own),
+            (DataType::Composite(of), DatumRef::Record(record)) => of.is_same(record.of()),
             // Blanks at the end would make equal values differ.
             (DataType::Char(n), DatumRef::Text(s)) => fit_char(check_text(s)?, n)?.len() == s.len(),
             _ => false,
@@ -431,6 +476,7 @@ impl Datum {
             Datum::Jsonb(v) => DatumRef::Jsonb(v),
             Datum::Array(v) => DatumRef::Array(v.view()),
             Datum::Enum(of, v) => DatumRef::Enum(*of, *v),
+            Datum::Record(v) => DatumRef::Record(v.view()),
         }
     }
 
@@ -440,6 +486,7 @@ impl Datum {
             Datum::Text(s) | Datum::Json(s) | Datum::Jsonb(s) => s.as_bytes(),
             Datum::Bytea(bytes) | Datum::Decimal(bytes) => bytes,
             Datum::Array(array) => array.bytes(),
+            Datum::Record(record) => record.bytes(),
             _ => &[],
         }
     }
@@ -475,6 +522,7 @@ impl DatumRef<'_> {
             DatumRef::Jsonb(v) => Datum::Jsonb(v.into()),
             DatumRef::Array(v) => Datum::Array(v.to_array()),
             DatumRef::Enum(of, v) => Datum::Enum(of, v),
+            DatumRef::Record(v) => Datum::Record(v.to_record()),
         }
     }
     pub fn is_null(self) -> bool {
@@ -507,6 +555,7 @@ impl DatumRef<'_> {
             (DatumRef::Float8(a), DatumRef::Float8(b)) => cmp_float(a, b),
             (DatumRef::Array(a), DatumRef::Array(b)) => a.cmp(b),
             (DatumRef::Enum(_, a), DatumRef::Enum(_, b)) => a.cmp(&b),
+            (DatumRef::Record(a), DatumRef::Record(b)) => a.cmp(b),
             (a, b) => panic!("no order between {a:?} and {b:?}"),
         }
     }
@@ -544,6 +593,7 @@ impl fmt::Display for DatumRef<'_> {
             DatumRef::Uuid(v) => bytea::write_uuid(f, *v),
             DatumRef::Array(v) => v.fmt(f),
             DatumRef::Enum(of, v) => f.write_str(of.shown(*v)),
+            DatumRef::Record(v) => v.fmt(f),
         }
     }
 }

@@ -36,11 +36,11 @@ pub use session::{
     Transaction, TransactionKind, TransactionMode,
 };
 pub use table::{
-    AlterAction, AlterDomain, AlterEnum, AlterSequence, AlterTable, Column, ColumnConstraint, ColumnConstraintKind,
-    Comment, CreateDomain, CreateEnum, CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs,
-    CreateView, Deferral, DomainChange, Drop, EnumChange, Index, LikeOption, ObjectKind, OnCommit, Owner, Reference,
-    ReferenceAction, Rename, RenamedPart, SequenceOption, SequenceOptionKind, SetSchema, StorageOption,
-    TableConstraint, TableConstraintKind, TableLike, Truncate,
+    AlterAction, AlterComposite, AlterDomain, AlterEnum, AlterSequence, AlterTable, AttributeChange, Column,
+    ColumnConstraint, ColumnConstraintKind, Comment, CreateComposite, CreateDomain, CreateEnum, CreateIndex,
+    CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, DomainChange, Drop, EnumChange,
+    Index, LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption,
+    SequenceOptionKind, SetSchema, StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
 };
 pub use walk::{Node, children_mut, walk};
 
@@ -62,12 +62,14 @@ pub enum Statement {
     CreateIndex(Box<CreateIndex>),
     CreateSequence(Box<CreateSequence>),
     CreateEnum(CreateEnum),
+    CreateComposite(CreateComposite),
     CreateDomain(Box<CreateDomain>),
     CreateRole(Role),
     CreateSchema(Box<CreateSchema>),
     AlterTable(Box<AlterTable>),
     AlterSequence(Box<AlterSequence>),
     AlterEnum(AlterEnum),
+    AlterComposite(Box<AlterComposite>),
     AlterDomain(Box<AlterDomain>),
     AlterRole(Role),
     AlterSystem(AlterSystem),

@@ -2,7 +2,9 @@
 use crate::encode::{DAYS_2000, EPOCH_2000};
 use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
-use terrace_engine::types::{DATES, DAY_MICROS, FIRST_TIMESTAMP, Interval, is_infinite, is_infinite_date};
+use terrace_engine::types::{
+    CompositeType, DATES, DAY_MICROS, FIRST_TIMESTAMP, Interval, Record, is_infinite, is_infinite_date,
+};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
@@ -16,6 +18,12 @@ pub(crate) fn parameter(
     number: usize,
 ) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
+    if let DataType::Composite(of) = data_type
+        && binary
+        && data_type.pg_oid() == oid
+    {
+        return record(bytes.clone(), of, number);
+    }
     if !binary || is_label(oid, data_type) {
         let text = std::str::from_utf8(bytes).map_err(|_| EngineError::not_utf8(bytes))?;
         // Blanks at the end of a char(n) mean nothing.
@@ -120,7 +128,7 @@ fn moment(micros: i64) -> Result<i64> {
 /// The type of the items of an array type, and its oid. `taken`: the type that the statement takes.
 fn items(array: u32, taken: DataType) -> Option<(u32, DataType)> {
     match taken.item() {
-        Some(item @ DataType::Enum(_)) if taken.pg_oid() == array => Some((item.pg_oid(), item)),
+        Some(item) if item.own().is_some() && taken.pg_oid() == array => Some((item.pg_oid(), item)),
         _ => item_oid(array).and_then(|item| Some((item, data_type_of_oid(item)?))),
     }
 }
@@ -165,6 +173,37 @@ fn array(mut bytes: Bytes, (oid, data_type): (u32, DataType), number: usize) -> 
     }
     text.push('}');
     Ok(bytes.is_empty().then_some(text))
+}
+
+/// A row in binary: how many fields, and of each the type's oid and the value with its length.
+fn record(mut bytes: Bytes, of: CompositeType, number: usize) -> Result<Datum> {
+    let short = || EngineError::new("08P01", "insufficient data left in message");
+    let wanted: Vec<_> = of.def().attributes().collect();
+    let count = bytes.try_get_i32().map_err(|_| short())?;
+    if usize::try_from(count) != Ok(wanted.len()) {
+        let message = format!("wrong number of columns: {count}, expected {}", wanted.len());
+        return Err(EngineError::new("42804", message));
+    }
+    let mut values = vec![];
+    for (at, attribute) in wanted.iter().enumerate() {
+        let (oid, expected) = (bytes.try_get_u32().map_err(|_| short())?, attribute.data_type.pg_oid());
+        if oid != expected {
+            let message =
+                format!("binary data has type {oid} instead of expected {expected} in record column {}", at + 1);
+            return Err(EngineError::new("42804", message));
+        }
+        let length = bytes.try_get_i32().map_err(|_| short())?;
+        if length == -1 {
+            values.push(Datum::Null);
+            continue;
+        }
+        let length = usize::try_from(length).ok().filter(|length| *length <= bytes.remaining()).ok_or_else(short)?;
+        values.push(parameter(Some(&bytes.split_to(length)), true, oid, attribute.data_type, number)?);
+    }
+    match bytes.is_empty() {
+        true => Ok(Datum::Record(Record::new(of, &values)?)),
+        false => Err(EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"))),
+    }
 }
 
 fn integer(value: i64, data_type: DataType) -> Result<Datum> {

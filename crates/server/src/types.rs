@@ -1,9 +1,9 @@
 //! How a result column's Arrow type goes over the wire.
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use terrace_engine::types::EnumType;
+use terrace_engine::types::OwnType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of, is_decimal};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, engine_type, enum_of, is_decimal};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub(crate) struct Wire {
     /// Bytes; negative: variable.
     size: i16,
     typmod: i32,
-    /// Where it is an enum, or an array of one.
-    of: Option<EnumType>,
+    /// Where it is a type that a user made, or an array of one.
+    of: Option<OwnType>,
 }
 
 pub(crate) const INT2: u32 = 21;
@@ -42,13 +42,25 @@ pub(crate) fn wire(field: &Field) -> Wire {
     let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC | VARCHAR_ARRAY | BPCHAR_ARRAY | NUMERIC_ARRAY);
     let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
     let of = match field.data_type() {
-        DataType::List(item) => enum_of(item.data_type()),
-        single => enum_of(single),
+        DataType::List(item) => own_of(item.data_type()),
+        single => own_of(single),
     };
     Wire { oid, size, typmod, of }
 }
 
+/// What the catalogue says of a type that a user made.
+fn own_of(data_type: &DataType) -> Option<OwnType> {
+    engine_type(data_type).and_then(terrace_engine::DataType::own)
+}
+
 impl Wire {
+    /// That of an attribute of a row.
+    pub(crate) fn of_attribute(of: terrace_engine::DataType) -> Wire {
+        let single = of.item().unwrap_or(of);
+        let typmod = if let terrace_engine::DataType::Char(n) = single { n as i32 + 4 } else { -1 };
+        Wire { oid: of.pg_oid(), size: -1, typmod, of: single.own() }
+    }
+
     /// The characters that a value is filled up to with blanks: n of char(n), 0 of other types.
     pub(crate) fn padded(&self) -> usize {
         if self.oid == BPCHAR { usize::try_from(self.typmod - 4).unwrap_or(0) } else { 0 }
@@ -56,8 +68,8 @@ impl Wire {
 
     /// The type of an array's items; that of one is as the array's.
     pub(crate) fn item(&self) -> Wire {
-        let of_enum = self.of.map(|of| of.def()).filter(|def| def.array == self.oid).map(|def| def.oid);
-        let oid = of_enum.or_else(|| item_oid(self.oid)).unwrap_or(TEXT);
+        let own = self.of.filter(|own| own.array == self.oid).map(|own| own.oid);
+        let oid = own.or_else(|| item_oid(self.oid)).unwrap_or(TEXT);
         Wire { oid, size: -1, typmod: self.typmod, of: self.of }
     }
 }
@@ -102,8 +114,8 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::BinaryView => (JSON, -1),
         DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
-        DataType::Struct(_) => (RECORD, -1),
-        DataType::List(item) if let Some(of) = enum_of(item.data_type()) => (of.def().array, -1),
+        DataType::Struct(_) => (own_of(data_type).map_or(RECORD, |own| own.oid), -1),
+        DataType::List(item) if let Some(own) = own_of(item.data_type()) => (own.array, -1),
         DataType::List(item) => {
             let (item, _) = by_arrow(item.data_type());
             (array_oid(item).unwrap_or(TEXT_ARRAY), -1)

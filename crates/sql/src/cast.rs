@@ -37,6 +37,10 @@ pub(crate) fn castable(from: DataType, to: DataType) -> Castable {
     match (from, to) {
         // An enum may have been altered since the value was read.
         (DataType::Enum(from), DataType::Enum(to)) if from.is_same(to) => Castable::ByAssignment,
+        (DataType::Composite(from), DataType::Composite(to)) => match from.is_same(to) {
+            true => Castable::ByAssignment,
+            false => Castable::Never,
+        },
         _ if from.base_name() == to.base_name() => Castable::ByAssignment,
         _ if is_number(from) && is_number(to) => Castable::ByAssignment,
         _ if is_time(from) && is_time(to) => Castable::ByAssignment,
@@ -62,6 +66,9 @@ pub(crate) fn cast_datum(datum: Datum, to: DataType, explicit: bool) -> Result<D
     Ok(match (datum, to) {
         (Datum::Null, _) => Datum::Null,
         (Datum::Enum(from, position), DataType::Enum(to)) if from.is_same(to) => Datum::Enum(to, position),
+        (Datum::Record(record), DataType::Composite(to)) if record.view().of().is_same(to) => {
+            Datum::Record(record.renewed(to))
+        }
         (Datum::Array(array), DataType::Array(items)) => cast_items(array, items, explicit)?,
         (Datum::Text(text), _) if to.is_text() => Datum::Text(limit(&text, to, explicit)?.into()),
         (Datum::Text(text), DataType::Array(items)) if explicit && items.get().is_text() => {

@@ -458,10 +458,11 @@ impl Session {
         }
     }
 
-    /// The types of parameters as they are now: an enum may have been altered since the statement was prepared.
+    /// The types of parameters as they are now: one that a user made may have been altered since the statement was
+    /// prepared.
     pub async fn types_now<'t>(&self, types: &'t [DataType]) -> Cow<'t, [DataType]> {
-        let is_enum = |of: &DataType| matches!(of.item().unwrap_or(*of), DataType::Enum(_));
-        if !types.iter().any(is_enum) {
+        let is_own = |of: &DataType| of.item().unwrap_or(*of).own().is_some();
+        if !types.iter().any(is_own) {
             return Cow::Borrowed(types);
         }
         let catalog = self.catalog().await;

@@ -13,6 +13,7 @@ mod alter_type;
 pub(crate) mod changes;
 pub(crate) mod checks;
 mod comment;
+mod composites;
 pub(crate) mod computed;
 pub(crate) mod conflict;
 pub(crate) mod copy;

@@ -10,6 +10,7 @@
 //!    definition, and the seconds are a label's position. So enums of one type are compared as numbers are, and those
 //!    of two are of two types. (What writes a plan as text reads the zone, so it has a zone's form.) No time is in
 //!    seconds. What is about times asks [`is_timestamp`].
+//! 6. Arrow's structs are rows. Those of a composite type, and rows of no type, are in [`rows`].
 use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
@@ -27,6 +28,7 @@ use terrace_engine::types::{Array, ArrayView, Decimal, EnumType, Interval, Items
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
 pub(crate) mod decimal;
+pub(crate) mod rows;
 
 /// The zone of timestamps with time zone.
 pub(crate) const UTC: &str = "+00:00";
@@ -67,6 +69,7 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Jsonb => ArrowType::LargeBinary,
         DataType::Array(items) => ArrowType::List(item_field(items)),
         DataType::Enum(of) => ArrowType::Timestamp(TimeUnit::Second, Some(enum_zone(of).into())),
+        DataType::Composite(of) => rows::arrow_type(of),
     }
 }
 
@@ -144,6 +147,7 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
             let of = engine_type(item.data_type()).filter(|of| arrow_type(*of) == *item.data_type());
             DataType::Array(Items::of(of?)?)
         }
+        ArrowType::Struct(fields) => DataType::Composite(rows::type_of(fields)?),
         _ => return None,
     })
 }
@@ -215,6 +219,7 @@ pub(crate) enum ColumnBuilder {
     Jsonb(LargeBinaryBuilder),
     Array(Box<ArrayBuilder>),
     Enum(TimestampSecondBuilder),
+    Record(Box<rows::RowBuilder>),
 }
 
 /// A column of arrays.
@@ -276,6 +281,7 @@ impl ColumnBuilder {
                 let builder = TimestampSecondBuilder::with_capacity(rows).with_timezone(enum_zone(of));
                 ColumnBuilder::Enum(builder)
             }
+            DataType::Composite(of) => ColumnBuilder::Record(Box::new(rows::RowBuilder::new(of, rows))),
         }
     }
 
@@ -305,6 +311,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Jsonb(b), DatumRef::Jsonb(v)) => b.append_value(v),
             (ColumnBuilder::Array(b), DatumRef::Array(v)) => b.push(Some(v)),
             (ColumnBuilder::Enum(b), DatumRef::Enum(_, v)) => b.append_value(v),
+            (ColumnBuilder::Record(b), DatumRef::Record(v)) => b.push(Some(v)),
             (ColumnBuilder::Bool(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int2(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Int4(b), DatumRef::Null) => b.append_null(),
@@ -324,6 +331,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Jsonb(b), DatumRef::Null) => b.append_null(),
             (ColumnBuilder::Array(b), DatumRef::Null) => b.push(None),
             (ColumnBuilder::Enum(b), DatumRef::Null) => b.append_null(),
+            (ColumnBuilder::Record(b), DatumRef::Null) => b.push(None),
             (_, value) => panic!("stored value {value:?} is not of its column's type"),
         }
     }
@@ -349,6 +357,7 @@ impl ColumnBuilder {
             ColumnBuilder::Jsonb(mut b) => Arc::new(b.finish()),
             ColumnBuilder::Array(b) => b.finish(),
             ColumnBuilder::Enum(mut b) => Arc::new(b.finish()),
+            ColumnBuilder::Record(b) => b.finish(),
         }
     }
 }
@@ -394,6 +403,11 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
             let of = if let DataType::Enum(now) = data_type { now } else { *of };
             ScalarValue::TimestampSecond(Some(*v), Some(enum_zone(of).into()))
         }
+        Datum::Record(v) => {
+            let mut builder = ColumnBuilder::new(rows::now(v.view().of(), data_type), 1);
+            builder.push(datum.as_ref());
+            ScalarValue::Struct(Arc::new(builder.finish().as_struct().clone()))
+        }
     }
 }
 
@@ -411,7 +425,9 @@ pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<D
     {
         return None;
     }
-    if matches!(data_type, DataType::Array(_)) && engine_type(&scalar.data_type()) != Some(data_type) {
+    if matches!(data_type, DataType::Array(_) | DataType::Composite(_))
+        && engine_type(&scalar.data_type()) != Some(data_type)
+    {
         return None;
     }
     let datum = array_datum(&scalar.to_array().ok()?, 0);
@@ -438,15 +454,28 @@ fn comparable_oid(data_type: DataType) -> u32 {
     if data_type.is_text() { DataType::Text.pg_oid() } else { data_type.pg_oid() }
 }
 
+/// What messages call a type that is none of the engine's.
+fn unnamed(of: &ArrowType) -> String {
+    match of {
+        ArrowType::Struct(_) => "record".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
 /// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts).
 /// `literal`: it is a quoted literal, whose type is still open.
 pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bool) -> Result<()> {
+    if let (ArrowType::Struct(fields), DataType::Composite(of), None) = (from, column.data_type, engine_type(from)) {
+        rows::check_count(fields.len(), of)?;
+        // Only a row that is written out becomes one of a type by itself.
+        return Err(rows::cannot_convert(of));
+    }
     let known = engine_type(from);
     let fits = known.is_some_and(|from| castable(from, column.data_type) == Castable::ByAssignment);
     if fits || matches!(from, ArrowType::Null) || (literal && known == Some(DataType::Text)) {
         return Ok(());
     }
-    let from = known.map_or_else(|| from.to_string().to_lowercase(), |t| t.base_name().to_string());
+    let from = known.map_or_else(|| unnamed(from), |t| t.base_name().to_string());
     let mut error = EngineError::new(
         "42804",
         format!(
@@ -462,7 +491,10 @@ pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bo
 
 /// Converts results to what the column stores. The types are assignable.
 pub(crate) fn assign_array(array: &ArrayRef, column: &ColumnDef) -> Result<Vec<Datum>> {
-    let array = engine_array(array)?;
+    let array = match rows::converted(array, column.data_type, false)? {
+        Some(made) => made,
+        None => engine_array(array)?,
+    };
     (0..array.len()).map(|row| cast_datum(array_datum(&array, row), column.data_type, false)).collect()
 }
 
@@ -525,6 +557,10 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
         ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
         ArrowType::List(_) => list_datum(array.as_list(), row),
+        ArrowType::Struct(fields) => {
+            let of = rows::type_of(fields).expect("a row of a composite type");
+            rows::datum(array.as_struct(), of, row)
+        }
         of if decimal::is_decimal(of) => decimal::datum(array, row),
         other => panic!("{other} is not a type of the engine's"),
     }

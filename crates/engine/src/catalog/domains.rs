@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 13 domains | oid, name, base (the type's oid), length and digits (as a column's), not_null, default_sql, names, conditions, oids, valid (of the constraints) |
 //!
-//! 1. Types of a schema have one name space, which domains share with enums; no relation has a type's name.
+//! 1. Types of a schema have one name space, which domains share with other types; no relation has a type's name.
 //! 2. A column of a domain is stored as one of its base type. It has the domain's definition: one that is altered is
 //!    replaced in all tables ([`Catalog::with_domain`]).
 //! 3. A condition is SQL text over VALUE. Who makes a value of the domain evaluates it: the SQL front end.
@@ -88,7 +88,7 @@ pub(crate) fn row(domain: &Domain) -> Result<Vec<Datum>> {
     ])
 }
 
-pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::Enums, places: &Placements) -> Result<Domains> {
+pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::OwnTypes, places: &Placements) -> Result<Domains> {
     let mut all = Domains::default();
     for row in rows {
         let domain = read(row, known, places)?;
@@ -97,7 +97,7 @@ pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::Enums, places: &Place
     Ok(all)
 }
 
-fn read(row: &[Datum], known: &enums::Enums, places: &Placements) -> Result<Domain> {
+fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<Domain> {
     let [
         oid,
         Datum::Text(name),

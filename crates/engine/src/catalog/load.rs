@@ -1,7 +1,7 @@
 //! Reading the catalogue from the system tables.
 use super::comments::{self, Comments};
 use super::domains;
-use super::enums::{self, Enums};
+use super::enums;
 use super::foreign;
 use super::temporary::{self, Placements, space_of};
 use super::views::{self, ViewUse};
@@ -9,7 +9,7 @@ use super::{Catalog, ColumnDef, Table, access, roles, schemas, system};
 use crate::error::{EngineError, Result};
 use crate::row::RowView;
 use crate::txn::Version;
-use crate::types::{Datum, EnumType};
+use crate::types::Datum;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,11 +63,11 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
     let [tables, column_rows, index_rows, check_rows, key_rows, view_rows, use_rows, comments, others @ ..] = rows;
     let [enum_rows, placed, access_rows, member_rows, domain_rows, schema_rows] = others;
     let places = placed.iter().map(|row| temporary::read(row)).collect::<Result<Placements>>()?;
-    let enums = assemble_enums(enum_rows, &places)?;
-    let domains = domains::read_all(&domain_rows, &enums, &places)?;
+    let types = enums::read_all(&enum_rows, &places, whole)?;
+    let domains = domains::read_all(&domain_rows, &types, &places)?;
     let mut columns: BTreeMap<ObjectId, BTreeMap<usize, ColumnDef>> = BTreeMap::new();
     for row in column_rows {
-        let (table, position, column) = system::read_column(&row, &enums, &domains, whole)?;
+        let (table, position, column) = system::read_column(&row, &types, &domains, whole)?;
         columns.entry(table).or_default().insert(position, column);
     }
     let index = |row: &Vec<Datum>| system::read_index(row).map(|index| (index.table, Arc::new(index)));
@@ -108,7 +108,7 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
         refuse_lost_schemas(&catalog, &places)?;
     }
     let comments = comments.iter().map(|row| comments::read(row)).collect::<Result<Comments>>()?;
-    let catalog = catalog.with_views(views).with_comments(comments).with_enums(enums).with_domains(domains);
+    let catalog = catalog.with_views(views).with_comments(comments).with_own_types(types).with_domains(domains);
     let catalog = assemble_access(catalog, &access_rows, &member_rows)?;
     if let Some(view) = catalog.views().find(|view| whole && catalog.missing_of(view).is_some()) {
         return Err(EngineError::damaged(format!("the catalogue lacks what view \"{}\" reads", view.name)));
@@ -147,15 +147,6 @@ fn refuse_lost_schemas(catalog: &Catalog, places: &Placements) -> Result<()> {
         Some(place) => Err(EngineError::damaged(format!("the catalogue lacks schema {}", place.space.0.0))),
         None => Ok(()),
     }
-}
-
-fn assemble_enums(rows: Rows, places: &Placements) -> Result<Enums> {
-    let mut enums = Enums::default();
-    for row in rows {
-        let def = enums::read(&row)?;
-        enums.insert(space_of(places, ObjectId(def.oid)), &def.name.clone(), EnumType::of(def)?);
-    }
-    Ok(enums)
 }
 
 /// What belongs to tables, by table.

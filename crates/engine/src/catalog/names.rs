@@ -9,7 +9,7 @@
 use super::path::Step;
 use super::views::View;
 use super::{Catalog, Index, Table};
-use crate::types::EnumType;
+use crate::types::{CompositeType, DataType, EnumType};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ enum Relation<'c> {
 
 /// A type of a name.
 enum Type<'c> {
-    Enum(EnumType),
+    Own(DataType),
     Domain(&'c Arc<super::domains::Domain>),
 }
 
@@ -254,19 +254,35 @@ impl Catalog {
 
     /// Whether a relation of a space has the name.
     pub fn name_taken(&self, space: Space, name: &str) -> bool {
-        self.named.get(space, name).is_some() || self.views.get(space, name).is_some()
+        let is_composite = matches!(self.enums.get(space, name), Some(DataType::Composite(_)));
+        is_composite || self.named.get(space, name).is_some() || self.views.get(space, name).is_some()
     }
 
     fn type_named<N: Names + ?Sized>(&self, name: &N) -> Option<Type<'_>> {
         self.first(name.among(), |space| {
             let domain = || self.domains.get(space, name.name()).map(Type::Domain);
-            self.enums.get(space, name.name()).map(|of| Type::Enum(*of)).or_else(domain)
+            self.enums.get(space, name.name()).map(|of| Type::Own(*of)).or_else(domain)
         })
     }
 
     pub fn enum_type<N: Names + ?Sized>(&self, name: &N) -> Option<EnumType> {
+        match self.own_type(name)? {
+            DataType::Enum(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    pub fn composite_type<N: Names + ?Sized>(&self, name: &N) -> Option<CompositeType> {
+        match self.own_type(name)? {
+            DataType::Composite(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    /// An enum, or a composite type.
+    pub fn own_type<N: Names + ?Sized>(&self, name: &N) -> Option<DataType> {
         match self.type_named(name)? {
-            Type::Enum(of) => Some(of),
+            Type::Own(of) => Some(of),
             Type::Domain(_) => None,
         }
     }
@@ -274,7 +290,7 @@ impl Catalog {
     pub fn domain<N: Names + ?Sized>(&self, name: &N) -> Option<&Arc<super::domains::Domain>> {
         match self.type_named(name)? {
             Type::Domain(domain) => Some(domain),
-            Type::Enum(_) => None,
+            Type::Own(_) => None,
         }
     }
 
@@ -283,10 +299,11 @@ impl Catalog {
         self.enums.get(space, name).is_some() || self.domains.get(space, name).is_some()
     }
 
-    /// Where an enum type is, or a domain.
+    /// Where an enum is, or a composite type, or a domain.
     pub fn space_of_type(&self, oid: u32) -> Option<Space> {
-        let of_enum = self.enums.entries().find(|(_, of)| of.def().oid == oid || of.def().array == oid);
+        let is_own = |of: &DataType| of.own().is_some_and(|own| own.oid == oid || own.array == oid);
+        let of_own = self.enums.entries().find(|(_, of)| is_own(of));
         let of_domain = || self.domains.values().find(|domain| domain.oid == oid).map(|domain| domain.space);
-        of_enum.map(|(space, _)| space).or_else(of_domain)
+        of_own.map(|(space, _)| space).or_else(of_domain)
     }
 }

@@ -4,9 +4,9 @@
 //! | table | columns |
 //! |---|---|
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
-//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of arrays of an enum; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position), dropped, domain (its oid), digits (that values keep beyond what the type says: of a second, or PostgreSQL's modifier of a numeric) |
+//! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of composite types, and of arrays of a type that a user made; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position, of a composite type its bytes), dropped, domain (its oid), digits (that values keep beyond what the type says: of a second, or PostgreSQL's modifier of a numeric) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, temporary tables, privileges, domains, schemas, default privileges, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, composite types, temporary tables, privileges, domains, schemas, default privileges, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
@@ -21,7 +21,7 @@
 use super::access::{self, ACCESS, MEMBERS};
 use super::comments::{self, COMMENTS};
 use super::domains::{self, DOMAINS, Domains};
-use super::enums::{self, ENUMS, Enums};
+use super::enums::{self, ENUMS, OwnTypes};
 use super::extras;
 use super::foreign::{self, FOREIGN_KEYS};
 use super::schemas::{self, SCHEMAS};
@@ -160,12 +160,12 @@ fn read_default(text: Option<String>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Rows of columns without a domain and without digits, of roles without attributes, and of what views read in the
-/// schema public, are written as before there were any: older programs read them.
+/// Rows of enums, of columns without a domain and without digits, of roles without attributes, and of what views read
+/// in the schema public, are written as before there were any: older programs read them.
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
     let lacks = match table.oid {
         COLUMNS => 2,
-        super::roles::ROLES | VIEW_USES | ACCESS => 1,
+        super::roles::ROLES | VIEW_USES | ACCESS | ENUMS => 1,
         _ => return false,
     };
     row.len() == table.columns.len() - lacks
@@ -231,7 +231,7 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
     let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
-    let mut notes = notes.chain([access::default_note_row(), generated_row()]);
+    let mut notes = notes.chain([access::default_note_row(), generated_row(), composites_row()]);
     match row {
         note if notes.any(|known| *note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
@@ -252,6 +252,11 @@ pub(crate) fn enums_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("enums"), Datum::text("")]
 }
 
+/// What keeps programs away that know no composite types: they would take them for enums.
+pub(crate) fn composites_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("composite types"), Datum::text("")]
+}
+
 /// What keeps programs away that know no domains.
 pub(crate) fn domains_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("domains"), Datum::text("")]
@@ -270,7 +275,7 @@ pub(crate) fn generated_row() -> Vec<Datum> {
 /// Table, position, definition. `whole`: refuses types that are not there, of columns that are.
 pub(crate) fn read_column(
     row: &[Datum],
-    enums: &Enums,
+    types: &OwnTypes,
     domains: &Domains,
     whole: bool,
 ) -> Result<(ObjectId, usize, ColumnDef)> {
@@ -292,7 +297,7 @@ pub(crate) fn read_column(
         return Err(err());
     };
     let (kind, length) = (object(kind).ok_or_else(err)?.0, object(length).ok_or_else(err)?.0);
-    let known = DataType::from_pg_oid(kind, length).or_else(|| enums::type_of(enums, kind));
+    let known = DataType::from_pg_oid(kind, length).or_else(|| enums::type_of(types, kind));
     let data_type = match known {
         Some(known) => known,
         None if *dropped || !whole => enums::stored_type(length),

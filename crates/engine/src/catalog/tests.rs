@@ -48,7 +48,7 @@ fn definitions_survive_their_rows() {
     domains.insert(Space::PUBLIC, "d", domain);
     for (i, c) in t.columns.iter().enumerate() {
         let row = through(system::COLUMNS, system::column_row(t.oid, i, c));
-        assert_eq!(system::read_column(&row, &Enums::default(), &domains, true).unwrap(), (t.oid, i, c.clone()));
+        assert_eq!(system::read_column(&row, &OwnTypes::default(), &domains, true).unwrap(), (t.oid, i, c.clone()));
     }
     for i in &t.indexes {
         assert_eq!(&system::read_index(&through(system::INDEXES, system::index_row(i))).unwrap(), &**i);

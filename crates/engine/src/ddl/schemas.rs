@@ -13,7 +13,7 @@ use crate::catalog::views::View;
 use crate::catalog::{Catalog, Table, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
-use crate::types::{Datum, EnumType};
+use crate::types::{DataType, Datum};
 use std::sync::Arc;
 use terrace_storage::ObjectId;
 
@@ -149,16 +149,16 @@ impl Txn {
     }
 
     /// Moves a type. 3F000, 42704; 42710 where the name is taken there.
-    pub async fn move_enum(&mut self, of: EnumType, to: Space) -> Result<()> {
+    pub async fn move_type(&mut self, of: DataType, to: Space) -> Result<()> {
         self.lock_ddl().await?;
         let catalog = self.catalog();
-        let def = of.def();
-        let gone = || EngineError::new("42704", format!("type \"{}\" does not exist", def.name));
-        let from = catalog.space_of_type(def.oid).ok_or_else(gone)?;
+        let gone = || EngineError::new("42704", format!("type \"{}\" does not exist", of.base_name()));
+        let own = of.own().ok_or_else(gone)?;
+        let from = catalog.space_of_type(own.oid).ok_or_else(gone)?;
         require(&catalog, to)?;
-        refuse_taken(&catalog, to, &def.name)?;
-        self.move_placement(ObjectId(def.oid), from, to).await?;
-        self.set_catalog(Arc::new(catalog.with_enum(to, of)));
+        refuse_taken(&catalog, to, own.name)?;
+        self.move_placement(ObjectId(own.oid), from, to).await?;
+        self.set_catalog(Arc::new(catalog.with_type(to, of)?));
         Ok(())
     }
 }

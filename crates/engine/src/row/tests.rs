@@ -1,7 +1,8 @@
 use super::*;
 use crate::catalog::ColumnDef;
+use crate::types::composites::{Attribute, CompositeDef};
 use crate::types::enums::EnumDef;
-use crate::types::{Array, Decimal, EnumType};
+use crate::types::{Array, CompositeType, Decimal, EnumType, Record};
 use proptest::prelude::*;
 use terrace_storage::ObjectId;
 
@@ -34,7 +35,22 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         DataType::Float8.array().unwrap(),
         mood(),
         mood().array().unwrap(),
+        pair(),
+        pair().array().unwrap(),
     ])
+}
+
+/// A composite type.
+pub(crate) fn pair() -> DataType {
+    let attribute = |name: &str, data_type| Attribute { name: name.into(), data_type };
+    let attributes = [
+        attribute("a", DataType::Float8),
+        attribute("", DataType::Int2),
+        attribute("b", DataType::Text.array().unwrap()),
+    ];
+    DataType::Composite(
+        CompositeType::of(CompositeDef::new([70_000, 70_001, 70_002], "pair", attributes).unwrap()).unwrap(),
+    )
 }
 
 /// An enum.
@@ -104,6 +120,10 @@ pub(crate) fn any_of(t: DataType) -> BoxedStrategy<Datum> {
         DataType::Array(items) => prop::collection::vec(any_of(items.get()), 0..4)
             .prop_map(move |values| Datum::Array(Array::new(items, &values).unwrap()))
             .boxed(),
+        DataType::Composite(of) => {
+            let values: Vec<_> = of.def().attributes().map(|attribute| any_of(attribute.data_type)).collect();
+            values.prop_map(move |values| Datum::Record(Record::new(of, &values).unwrap())).boxed()
+        }
         DataType::Enum(of) => {
             (1..=of.def().labels().len() as i64).prop_map(move |at| Datum::Enum(of, at << 32)).boxed()
         }

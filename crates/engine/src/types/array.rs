@@ -9,12 +9,12 @@
 //!    Bit `i % 8` of bitmap byte `i / 8` set: item `i` is NULL. An item of a fixed width is as in a row
 //!    (`crate::row`), any other is `u32` length and its bytes. Little-endian.
 //! 2. Order: item by item, NULL above all values, then the shorter array first.
-//! 3. The length of an enum is the number of a definition, which holds as long as the process lives. In what was
-//!    stored it means nothing: the column's counts.
+//! 3. The length of an enum, or of a composite type, is the number of a definition, which holds as long as the process
+//!    lives. In what was stored it means nothing: the column's counts.
 //! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
 //!
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15).
-use super::{DataType, Datum, DatumRef, EnumType, decimal};
+use super::{CompositeType, DataType, Datum, DatumRef, EnumType, composites, decimal};
 use crate::error::{EngineError, Result};
 use crate::row::{fixed_value, fixed_width, put_fixed};
 use std::cmp::Ordering;
@@ -63,6 +63,7 @@ impl Items {
         match item {
             DataType::Array(_) => None,
             DataType::Enum(of) => Some(Items { oid: of.def().oid, length: of.number() }),
+            DataType::Composite(of) => Some(Items { oid: of.def().oid, length: of.number() }),
             item => Some(Items { oid: item.pg_oid(), length: item.length() }),
         }
     }
@@ -75,11 +76,13 @@ impl Items {
 
     pub fn get(self) -> DataType {
         let known = DataType::from_pg_oid(self.oid, self.length);
-        known.or_else(|| EnumType::of_items(self.oid, self.length)).expect("it was made of a type that is no array")
+        let of_enum = || EnumType::of_items(self.oid, self.length);
+        let own = || of_enum().or_else(|| CompositeType::of_items(self.oid, self.length));
+        known.or_else(own).expect("it was made of a type that is no array")
     }
 
     /// Oids below are PostgreSQL's own.
-    fn is_enum(self) -> bool {
+    fn is_own(self) -> bool {
         self.oid >= FIRST_OBJECT
     }
 
@@ -87,6 +90,7 @@ impl Items {
         let known = TYPES.iter().find(|(item, ..)| *item == self.oid).map(|(_, array, name)| (*array, *name));
         known.unwrap_or_else(|| match self.get() {
             DataType::Enum(of) => (of.def().array, of.array_name()),
+            DataType::Composite(of) => (of.def().array, of.array_name()),
             other => unreachable!("arrays of {other} have a line in the table"),
         })
     }
@@ -152,6 +156,12 @@ impl Array {
         ArrayView::of(&self.0)
     }
 
+    /// Of bytes that were stored, with these items.
+    pub(crate) fn of_bytes(items: Items, bytes: &[u8]) -> std::result::Result<Array, &'static str> {
+        check(bytes, Some(items))?;
+        Ok(ArrayView::stored(bytes, items).to_array())
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -164,8 +174,7 @@ pub(crate) fn check(bytes: &[u8], items: Option<Items>) -> Result<(), &'static s
         return Err("unknown format of an array");
     }
     let known = || DataType::from_pg_oid(word(1), word(5)).filter(|of| Items::of(*of).is_some());
-    let of =
-        items.filter(|items| items.is_enum() && items.oid == word(1)).map_or_else(known, |items| Some(items.get()));
+    let of = items.filter(|items| items.is_own() && items.oid == word(1)).map_or_else(known, |items| Some(items.get()));
     let Some(of) = of else { return Err("an array of an unknown type") };
     let count = word(9) as usize;
     let mut at = HEAD + count.div_ceil(8);
@@ -188,6 +197,9 @@ pub(crate) fn check(bytes: &[u8], items: Option<Items>) -> Result<(), &'static s
         if of == DataType::Numeric(None) {
             decimal::check(&own[4..])?;
         }
+        if let DataType::Composite(of) = of {
+            composites::check(&own[4..], of)?;
+        }
         at += width;
     }
     if at == bytes.len() { Ok(()) } else { Err("an array's length is wrong") }
@@ -202,7 +214,7 @@ impl<'a> ArrayView<'a> {
 
     /// Of bytes that were stored, and checked (invariant 3).
     pub(crate) fn stored(bytes: &'a [u8], items: Items) -> ArrayView<'a> {
-        if items.is_enum() { ArrayView(bytes, items) } else { ArrayView::of(bytes) }
+        if items.is_own() { ArrayView(bytes, items) } else { ArrayView::of(bytes) }
     }
 
     fn word(self, at: usize) -> u32 {

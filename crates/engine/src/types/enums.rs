@@ -66,8 +66,7 @@ impl EnumType {
         }
         let number = known.len() as u32;
         if number >= EnumType::MOST {
-            let message = format!("more than {} definitions of enum types since the server's start", EnumType::MOST);
-            return Err(EngineError::new("54000", message).with_hint("Restart the server."));
+            return Err(no_number(EnumType::MOST, "enum"));
         }
         known.push(Box::leak(Box::new(def)));
         Ok(EnumType(number))
@@ -130,12 +129,7 @@ impl EnumDef {
 
     /// Of labels that are in order.
     pub(crate) fn of_labels(oid: u32, array: u32, name: &str, labels: Vec<Label>) -> EnumDef {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '$');
-        let is_word = name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '$');
-        let shown = if is_word { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) };
-        let array_name = format!("{shown}[]");
-        let of_arrays = format!("_{}", &name[..name.floor_char_boundary(LONGEST - 1)]);
-        EnumDef { oid, array, name: name.into(), shown: [shown, array_name, of_arrays], labels }
+        EnumDef { oid, array, name: name.into(), shown: names_of(name), labels }
     }
 
     /// What the catalogue calls the type of its arrays.
@@ -204,6 +198,22 @@ impl EnumDef {
     pub fn renamed(&self, name: &str) -> EnumDef {
         EnumDef::of_labels(self.oid, self.array, name, self.labels.clone())
     }
+}
+
+/// A type's name as SQL has it, and that of the type of its arrays; and what the catalogue calls that.
+pub(super) fn names_of(name: &str) -> [String; 3] {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '$');
+    let is_word = name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '$');
+    let shown = if is_word { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) };
+    let array_name = format!("{shown}[]");
+    let of_arrays = format!("_{}", &name[..name.floor_char_boundary(LONGEST - 1)]);
+    [shown, array_name, of_arrays]
+}
+
+/// 54000
+pub(super) fn no_number(most: u32, kind: &str) -> EngineError {
+    let message = format!("more than {most} definitions of {kind} types since the server's start");
+    EngineError::new("54000", message).with_hint("Restart the server.")
 }
 
 fn no_label(name: &str) -> EngineError {

@@ -314,7 +314,7 @@ impl Client {
                 Datum::Interval(Interval::new(months, days, random.random_range(-1000..1000)))
             }
             DataType::Uuid => Datum::Uuid(random.random()),
-            DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Enum(_) => {
+            DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Enum(_) | DataType::Composite(_) => {
                 panic!("no table here has such a column")
             }
         }

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    Assignment, At, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert,
-    Item, Name, Overriding, Query, Refused, Update, With, Written,
+    Assignment, At, Body, Conflict, ConflictAction, ConflictTarget, Delete, Distinct, Expr, ExprKind, Ident,
+    IndexElement, Insert, Item, Name, Overriding, Query, Refused, Update, With, Written,
 };
 use std::ops::Range;
 
@@ -32,17 +32,48 @@ impl Parser<'_> {
             self.expect_word(K::Values)?;
             return Ok((vec![], None, None));
         }
-        let mut columns = vec![];
+        let (mut targets, at) = (vec![], self.place());
         if self.at(Kind::LeftParen) && !self.query_in_parens_follows() {
-            columns = self.list_in_parens(Self::target)?;
+            targets = self.list_in_parens(Self::insert_target)?;
         }
         let overriding = self.overriding()?;
         if !self.at_any(&[K::Select, K::Values, K::With, K::Table]) && !self.at(Kind::LeftParen) {
             return Err(self.unexpected());
         }
-        let (query, stands) = self.placed(Self::query)?;
+        let (mut query, stands) = self.placed(Self::query)?;
         *place = stands;
+        if targets.iter().all(|(_, field)| field.is_none()) {
+            return Ok((targets.into_iter().map(|(column, _)| column).collect(), overriding, Some(query)));
+        }
+        let columns = match &mut query.body {
+            Body::Values(rows) if rows.iter().all(|row| row.len() == targets.len()) => {
+                let mut columns = vec![];
+                for row in rows {
+                    (columns, *row) = with_fields(&targets, std::mem::take(row));
+                }
+                columns
+            }
+            _ => {
+                self.refuse(at, "INSERT of parts of columns, from a query or of other numbers of values");
+                vec![]
+            }
+        };
         Ok((columns, overriding, Some(query)))
+    }
+
+    /// A column, and the field of it that is meant.
+    fn insert_target(&mut self) -> Result<(Ident, Option<Ident>)> {
+        if self.ahead(1).kind != Kind::Dot {
+            return Ok((self.target()?, None));
+        }
+        let column = self.ident()?;
+        self.expect(Kind::Dot)?;
+        let (field, at) = (self.label()?, self.place());
+        if self.at(Kind::Dot) || self.at(Kind::LeftBracket) {
+            self.indirection(Expr { at, kind: ExprKind::Default })?;
+            self.refuse(at, "assignment to a part of a part");
+        }
+        Ok((column, Some(field)))
     }
 
     /// Whether the parenthesis here holds a query, and no columns.
@@ -146,22 +177,24 @@ impl Parser<'_> {
 
     /// What follows SET. `called`: what the statement calls the table.
     pub(super) fn assignments(&mut self, called: &Ident) -> Result<Vec<Assignment>> {
-        let mut all = self.list(|parser| {
-            let at = parser.place();
-            if parser.at(Kind::LeftParen) {
-                let columns = parser.list_in_parens(Self::target)?;
+        let mut all = self
+            .list(|parser| {
+                let at = parser.place();
+                if parser.at(Kind::LeftParen) {
+                    let columns = parser.list_in_parens(Self::target)?;
+                    parser.expect(Kind::Equal)?;
+                    return Ok(parted(Assignment::Many { at, columns, value: parser.expr()? }));
+                }
+                if let (Kind::LeftBracket | Kind::Dot, column) = (parser.ahead(1).kind, parser.token())
+                    && Self::is_column_name(column)
+                {
+                    return Ok(vec![parser.assignment_within(called)?]);
+                }
+                let column = parser.target()?;
                 parser.expect(Kind::Equal)?;
-                return Ok(Assignment::Many { at, columns, value: parser.expr()? });
-            }
-            if let (Kind::LeftBracket, column) = (parser.ahead(1).kind, parser.token())
-                && Self::is_column_name(column)
-            {
-                return parser.assignment_within(called);
-            }
-            let column = parser.target()?;
-            parser.expect(Kind::Equal)?;
-            Ok(Assignment::One { column, value: parser.expr()? })
-        })?;
+                Ok(vec![Assignment::One { column, value: parser.expr()? }])
+            })?
+            .concat();
         // `a[1] = x, a[2] = y`: the second one goes on from what the first one makes.
         for later in (1..all.len()).rev() {
             let (before, behind) = all.split_at_mut(later);
@@ -176,9 +209,12 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// `a[1] = x`, `a['b'][2] = x`.
+    /// `a[1] = x`, `a['b'][2] = x`, `a.b = x`.
     fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
         let column = self.ident()?;
+        if self.eat(Kind::Dot) {
+            return self.assignment_of_field(called, column);
+        }
         let mut subscripts = vec![];
         while self.at(Kind::LeftBracket) {
             subscripts.push(self.subscript()?);
@@ -193,6 +229,34 @@ impl Parser<'_> {
         let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
         let value = Box::new(self.expr()?);
         Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscripts, value } }, column })
+    }
+
+    /// What follows `a.`: `b = x`, `b.c = x`.
+    fn assignment_of_field(&mut self, called: &Ident, column: Ident) -> Result<Assignment> {
+        let whole = Name::new(vec![called.clone(), column.clone()]);
+        let mut arg = Expr { at: column.at, kind: ExprKind::Column(whole) };
+        let mut fields = vec![];
+        loop {
+            let field = self.label()?;
+            fields.push((arg.clone(), field.clone()));
+            if !self.eat(Kind::Dot) {
+                break;
+            }
+            arg = Expr { at: arg.at, kind: ExprKind::Field { arg: Box::new(arg), field } };
+        }
+        let at = self.place();
+        if self.at(Kind::LeftBracket) {
+            self.indirection(Expr { at, kind: ExprKind::Default })?;
+            self.refuse(at, "assignment to a part of a part");
+        }
+        self.expect(Kind::Equal)?;
+        let mut value = self.expr()?;
+        // What becomes of the innermost row, of the row around it, and so on.
+        for (arg, field) in fields.into_iter().rev() {
+            let kind = ExprKind::WithField { arg: Box::new(arg), field, value: Box::new(value) };
+            value = Expr { at: column.at, kind };
+        }
+        Ok(Assignment::One { column, value })
     }
 
     /// The alias of a table that is changed. SET is none without AS.
@@ -296,10 +360,71 @@ impl Parser<'_> {
     }
 }
 
+/// `(a, b) = (SELECT x, y ...)`: each column gets a field of the row `(SELECT (x, y) ...)`, where that has the same
+/// meaning.
+fn parted(many: Assignment) -> Vec<Assignment> {
+    let Assignment::Many { columns, value: Expr { at, kind: ExprKind::Scalar(query) }, .. } = &many else {
+        return vec![many];
+    };
+    let Body::Select(select) = &query.body else { return vec![many] };
+    let is_plain =
+        |item: &Item| item.alias.is_none() && !matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_));
+    let mut keys = query.order.iter().map(|key| &key.expr);
+    let numbered = keys.any(|key| matches!(key.kind, ExprKind::Literal(_)));
+    let whole = select.items.len() == columns.len() && select.items.iter().all(is_plain);
+    if !whole || numbered || select.distinct != Distinct::No || select.group.is_some() {
+        return vec![many];
+    }
+    let (mut query, mut select) = (query.as_ref().clone(), select.as_ref().clone());
+    let place = select.at;
+    let fields = select.items.drain(..).map(|item| item.expr).collect();
+    let row = Expr { at: place, kind: ExprKind::Row { fields, explicit: true } };
+    select.items.push(Item { expr: row, alias: None });
+    query.body = Body::Select(Box::new(select));
+    let row = Expr { at: *at, kind: ExprKind::Scalar(Box::new(query)) };
+    let field = |(number, column): (usize, &Ident)| {
+        let field = Ident { at: *at, name: format!("f{}", number + 1) };
+        let kind = ExprKind::Field { arg: Box::new(row.clone()), field };
+        Assignment::One { column: column.clone(), value: Expr { at: *at, kind } }
+    };
+    columns.iter().enumerate().map(field).collect()
+}
+
+/// The columns of an INSERT that names fields of them, and a row of values for the columns: fields of one column become
+/// one value, which begins with a row of NULLs.
+fn with_fields(targets: &[(Ident, Option<Ident>)], row: Vec<Expr>) -> (Vec<Ident>, Vec<Expr>) {
+    let (mut columns, mut values): (Vec<Ident>, Vec<Expr>) = (vec![], vec![]);
+    for ((column, field), value) in targets.iter().zip(row) {
+        let Some(field) = field else {
+            columns.push(column.clone());
+            values.push(value);
+            continue;
+        };
+        let is_part = |(known, value): &(&Ident, &Expr)| {
+            known.name == column.name && matches!(value.kind, ExprKind::WithField { .. })
+        };
+        let before = columns.iter().zip(&values).position(|pair| is_part(&pair));
+        let nothing = Expr { at: column.at, kind: ExprKind::Default };
+        let arg = Box::new(before.map_or(nothing, |at| values[at].clone()));
+        let made =
+            Expr { at: column.at, kind: ExprKind::WithField { arg, field: field.clone(), value: Box::new(value) } };
+        match before {
+            Some(at) => values[at] = made,
+            None => {
+                columns.push(column.clone());
+                values.push(made);
+            }
+        }
+    }
+    (columns, values)
+}
+
 /// The column of which an assignment changes a part.
 fn within(assignment: &Assignment) -> Option<&str> {
     match assignment {
-        Assignment::One { column, value: Expr { kind: ExprKind::With { .. }, .. } } => Some(&column.name),
+        Assignment::One { column, value: Expr { kind: ExprKind::With { .. } | ExprKind::WithField { .. }, .. } } => {
+            Some(&column.name)
+        }
         _ => None,
     }
 }
@@ -307,7 +432,13 @@ fn within(assignment: &Assignment) -> Option<&str> {
 /// Puts what has been made so far in the place of the column whose part is assigned to.
 fn start_from(value: &mut Expr, made: Expr) {
     match &mut value.kind {
-        ExprKind::With { arg, .. } => start_from(arg, made),
+        ExprKind::WithField { arg, value, .. } => {
+            if let ExprKind::WithField { .. } = value.kind {
+                start_from(value, made.clone());
+            }
+            start_from(arg, made);
+        }
+        ExprKind::With { arg, .. } | ExprKind::Field { arg, .. } => start_from(arg, made),
         _ => *value = made,
     }
 }

@@ -306,7 +306,7 @@ impl Parser<'_> {
     }
 
     /// `a int COLLATE "C"`.
-    fn column_definition(&mut self) -> Result<ColumnDefinition> {
+    pub(super) fn column_definition(&mut self) -> Result<ColumnDefinition> {
         let name = self.ident()?;
         let data_type = self.type_name()?;
         let collation = if self.eat_word(K::Collate) { Some(self.any_name()?) } else { None };

@@ -138,6 +138,12 @@ pub enum ExprKind {
         subscripts: Vec<Subscript>,
         value: Box<Expr>,
     },
+    /// What becomes of `arg` when `arg.field = value` is assigned, in SET of an UPDATE.
+    WithField {
+        arg: Box<Expr>,
+        field: Ident,
+        value: Box<Expr>,
+    },
     /// `(a).b`.
     Field {
         arg: Box<Expr>,

@@ -1,6 +1,6 @@
 //! Tables, indexes and sequences: what makes, changes and drops them.
 
-use super::{At, Expr, Ident, IndexElement, Name, Query, Statement, TypeName, Written};
+use super::{At, ColumnDefinition, Expr, Ident, IndexElement, Name, Query, Statement, TypeName, Written};
 use std::ops::Range;
 
 /// CREATE TABLE.
@@ -384,6 +384,30 @@ pub struct CreateEnum {
     pub at: At,
     pub name: Name,
     pub labels: Vec<String>,
+}
+
+/// `CREATE TYPE ... AS (...)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateComposite {
+    pub at: At,
+    pub name: Name,
+    pub attributes: Vec<ColumnDefinition>,
+}
+
+/// `ALTER TYPE` of a composite type's attributes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterComposite {
+    pub at: At,
+    pub name: Name,
+    pub changes: Vec<AttributeChange>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttributeChange {
+    Add(ColumnDefinition),
+    Drop { if_exists: bool, name: Ident },
+    SetType { name: Ident, data_type: TypeName, collation: Option<Name> },
+    Rename { from: Ident, to: Ident },
 }
 
 /// `ALTER TYPE` of an enum's labels.

@@ -113,6 +113,7 @@ impl<'t> Walk<'_, 't> {
                 self.expr(arg);
                 self.subscript(subscript);
             }
+            ExprKind::WithField { arg, value, .. } => self.exprs([arg.as_ref(), value.as_ref()]),
             ExprKind::With { arg, subscripts, value } => {
                 self.exprs([arg.as_ref(), value.as_ref()]);
                 subscripts.iter().for_each(|subscript| self.subscript(subscript));
@@ -258,6 +259,10 @@ pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
         ExprKind::Subscript { arg, subscript, .. } => {
             each(arg);
             each_of_subscript(subscript, each);
+        }
+        ExprKind::WithField { arg, value, .. } => {
+            each(arg);
+            each(value);
         }
         ExprKind::With { arg, subscripts, value } => {
             each(arg);

@@ -92,6 +92,15 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
             array.iter().for_each(|value| field(out, value, &item, true));
         }
         DatumRef::Enum(of, v) => out.put_slice(of.shown(v).as_bytes()),
+        DatumRef::Record(record) => {
+            let attributes: Vec<_> = record.of().def().attributes().collect();
+            out.put_i32(attributes.len() as i32);
+            for (value, attribute) in record.values().zip(attributes) {
+                let wire = Wire::of_attribute(attribute.data_type);
+                out.put_u32(wire.oid);
+                field(out, value, &wire, true);
+            }
+        }
         DatumRef::Null | DatumRef::Text(_) | DatumRef::Json(_) => unreachable!("written by the caller"),
     }
 }

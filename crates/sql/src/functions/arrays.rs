@@ -9,7 +9,7 @@
 //! Source: PostgreSQL 15 documentation, "Arrays" (8.15.6) and "Row and Array Comparisons".
 use crate::error::tunnel;
 use crate::functions::arithmetic::united;
-use crate::functions::builtin::shown;
+use crate::functions::builtin::{shown, type_name};
 use crate::functions::chars;
 use crate::functions::convert::{convert, convert_scalar, is_open};
 use crate::values::decimal::is_decimal;
@@ -68,7 +68,12 @@ pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     let to = match engine_type(&common) {
         Some(DataType::Array(_)) => return Err(tunnel(several_dimensions())),
         Some(to) => to,
-        None => return Err(tunnel(EngineError::unsupported(format!("arrays of {common} are not supported")))),
+        None => {
+            return Err(tunnel(EngineError::unsupported(format!(
+                "arrays of {} are not supported",
+                type_name(&common)
+            ))));
+        }
     };
     let made = |item: Expr| match (&item, item.get_type(schema)?) {
         (Expr::Placeholder(Placeholder { id, field: None }), _) => {

@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
 use std::any::Any;
 use std::sync::Arc;
 use terrace_engine::types::Decimal;
+use terrace_engine::types::composites::write_field;
 use terrace_engine::{DataType, Datum, EngineError};
 
 mod bytes;
@@ -113,7 +114,7 @@ pub(crate) fn type_name(given: &ArrowType) -> String {
     match given {
         ArrowType::Null => "unknown".to_owned(),
         ArrowType::List(item) => format!("{}[]", type_name(item.data_type())),
-        ArrowType::Struct(_) => "record".to_owned(),
+        ArrowType::Struct(_) if engine_type(given).is_none() => "record".to_owned(),
         ArrowType::UInt32 => "oid".to_owned(),
         other => engine_type(other).map_or_else(|| other.to_string().to_lowercase(), |t| t.base_name().to_owned()),
     }
@@ -601,7 +602,11 @@ impl ScalarUDFImpl for AsText {
 /// Rows as text: `(1,"a b",)`.
 pub fn row_text(array: &ArrayRef) -> Result<ArrayRef> {
     let rows = array.as_struct();
-    let columns = rows.columns().iter().map(|column| shown(column, None)).collect::<Result<Vec<ArrayRef>>>()?;
+    let columns = rows.columns().iter().zip(rows.fields()).map(|(column, field)| match column.data_type() {
+        ArrowType::Null => Ok(Arc::new(StringArray::new_null(column.len())) as ArrayRef),
+        _ => shown(column, field_type(field)),
+    });
+    let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
     let row = |row: usize| {
         if rows.is_null(row) {
             return None;
@@ -610,29 +615,16 @@ pub fn row_text(array: &ArrayRef) -> Result<ArrayRef> {
             .iter()
             .map(|column| match column.is_null(row) {
                 true => String::new(),
-                false => quoted_field(column.as_string::<i32>().value(row)),
+                false => {
+                    let mut field = String::new();
+                    write_field(&mut field, column.as_string::<i32>().value(row)).expect("a text grows");
+                    field
+                }
             })
             .collect();
         Some(format!("({})", fields.join(",")))
     };
     Ok(Arc::new((0..rows.len()).map(row).collect::<StringArray>()))
-}
-
-/// A field as it stands within a row's text.
-fn quoted_field(field: &str) -> String {
-    let special = |c: char| matches!(c, '"' | '\\' | '(' | ')' | ',') || c.is_ascii_whitespace();
-    if !field.is_empty() && !field.contains(special) {
-        return field.to_owned();
-    }
-    let mut quoted = String::from('"');
-    for c in field.chars() {
-        if matches!(c, '"' | '\\') {
-            quoted.push(c);
-        }
-        quoted.push(c);
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// Arguments that mean something else to DataFusion's function are put as it takes them.

@@ -2,7 +2,7 @@
 //! `crate::plan::comparable`, which puts it into plans.
 use crate::error::tunnel;
 use crate::functions::arrays::keys as arrays;
-use crate::functions::{interval, json};
+use crate::functions::{interval, json, rows};
 use crate::values::{decimal, engine_type};
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
@@ -38,15 +38,13 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
         ArrowType::BinaryView => By::Never,
         ArrowType::List(_) if engine_type(data_type).is_some() => By::Key,
         ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
-        ArrowType::Struct(fields) if !fields.iter().all(|f| matches!(by(f.data_type()), By::Themselves)) => By::Nothing,
+        ArrowType::Struct(_) => By::Key,
         _ => By::Themselves,
     }
 }
 
 pub(crate) fn not_compared() -> DataFusionError {
-    tunnel(EngineError::unsupported(
-        "comparisons of rows of real, double precision, numeric, interval or arrays are not supported",
-    ))
+    tunnel(EngineError::unsupported("comparisons of arrays of such items are not supported"))
 }
 
 /// Of type json.
@@ -77,6 +75,7 @@ pub(crate) fn key_of(of: &ArrowType) -> fn(Expr) -> Expr {
     match of {
         ArrowType::List(_) => arrays::key,
         ArrowType::LargeList(_) => decimal::key,
+        ArrowType::Struct(_) => rows::key,
         _ => interval::key,
     }
 }
@@ -87,6 +86,7 @@ pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
         By::Key if matches!(array.data_type(), ArrowType::List(_)) => arrays::keys(array),
+        By::Key if matches!(array.data_type(), ArrowType::Struct(_)) => rows::keys(array),
         By::Key if decimal::is_decimal(array.data_type()) => Ok(decimal::keys(array)),
         By::Key => interval::keys(array),
         By::Json => json::keys(array),

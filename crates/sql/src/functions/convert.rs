@@ -25,13 +25,30 @@ struct Conversion {
     /// Upstream: common subexpressions are told apart by their functions' names.
     name: String,
     to: DataType,
+    /// Whether what a cast would cut is refused.
+    assigned: bool,
     signature: Signature,
 }
 
 /// `expr` as a value of another type, explicitly.
 pub(crate) fn convert(expr: Expr, to: DataType) -> Expr {
-    let conversion =
-        Conversion { name: format!("convert {to:?}"), to, signature: Signature::any(1, Volatility::Immutable) };
+    let conversion = Conversion {
+        name: format!("convert {to:?}"),
+        to,
+        assigned: false,
+        signature: Signature::any(1, Volatility::Immutable),
+    };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
+}
+
+/// The same, as an assignment does it.
+pub(crate) fn assigned(expr: Expr, to: DataType) -> Expr {
+    let conversion = Conversion {
+        name: format!("assign {to:?}"),
+        to,
+        assigned: true,
+        signature: Signature::any(1, Volatility::Immutable),
+    };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
 }
 
@@ -54,13 +71,25 @@ impl ScalarUDFImpl for Conversion {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[0] {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(convert_array(array, self.to)?)),
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(converted_array(array, self.to, !self.assigned)?)),
+            ColumnarValue::Scalar(scalar) if self.assigned && !scalar.is_null() => {
+                let made = converted_array(&scalar.to_array()?, self.to, false)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?))
+            }
             ColumnarValue::Scalar(scalar) => Ok(ColumnarValue::Scalar(convert_scalar(scalar, self.to)?)),
         }
     }
 }
 
 pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+    converted_array(array, to, true)
+}
+
+/// `explicit`: a cast was written.
+fn converted_array(array: &ArrayRef, to: DataType, explicit: bool) -> Result<ArrayRef> {
+    if let Some(made) = crate::values::rows::converted(array, to, explicit).map_err(tunnel)? {
+        return Ok(made);
+    }
     let array = engine_array(array).map_err(tunnel)?;
     let limited = matches!(to.item().unwrap_or(to), DataType::Varchar(1..) | DataType::Char(_));
     if array.data_type() == &crate::values::arrow_type(to) && !limited {
@@ -78,7 +107,7 @@ pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> 
     let (mut builder, check) = (ColumnBuilder::new(to, array.len()), check_of(&array));
     for row in 0..array.len() {
         check().map_err(tunnel)?;
-        builder.push(cast_datum(array_datum(&array, row), to, true).map_err(tunnel)?.as_ref());
+        builder.push(cast_datum(array_datum(&array, row), to, explicit).map_err(tunnel)?.as_ref());
     }
     let made = builder.finish();
     debug_assert_eq!((made.len(), made.data_type()), (array.len(), &target), "a value for each row");

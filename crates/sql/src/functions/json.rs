@@ -16,6 +16,7 @@ use terrace_engine::EngineError;
 use terrace_engine::types::json::{self, Json};
 
 pub(crate) mod make;
+pub(crate) mod populate;
 pub(crate) mod spread;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

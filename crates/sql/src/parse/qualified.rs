@@ -10,7 +10,7 @@ use super::types::{self, known};
 use super::{numbered, relation};
 use std::ops::Range;
 use std::sync::Arc;
-use terrace_engine::{Among, Catalog, RelationName, Space};
+use terrace_engine::{Among, Catalog, DataType, RelationName, Space};
 use terrace_grammar::statement::{At, Body, Expr, ExprKind, FromItem, Name, Node, Query, Statement, TypeName, walk};
 use terrace_grammar::{Options, parse, quoted, token_end};
 
@@ -53,15 +53,17 @@ fn type_in(name: &TypeName, catalog: &Catalog) -> Option<(Space, String, u32)> {
             of_enum.or_else(|| types::domain_named(&single, catalog).map(|domain| domain.oid))?
         }
     };
-    let of_enum = catalog.enum_types().find(|of| of.def().oid == oid).map(|of| of.def().name.clone());
-    let own = of_enum.or_else(|| catalog.domain_of_oid(oid).map(|domain| domain.name.clone()))?;
+    let of_own = catalog.own_types().filter_map(DataType::own).find(|own| own.oid == oid);
+    let own = of_own
+        .map(|own| own.name.to_owned())
+        .or_else(|| catalog.domain_of_oid(oid).map(|domain| domain.name.clone()))?;
     Some((catalog.space_of_type(oid)?, own, oid))
 }
 
 /// The name of a user's type as a session sees it (invariant 2).
 pub(crate) fn shown_type(oid: u32, (space, name): (Space, &str), catalog: &Catalog) -> String {
-    let of_enum = catalog.enum_type(name).map(|of| of.def().oid);
-    let found = of_enum.or_else(|| catalog.domain(name).map(|domain| domain.oid));
+    let of_own = catalog.own_type(name).map(DataType::pg_oid);
+    let found = of_own.or_else(|| catalog.domain(name).map(|domain| domain.oid));
     let hidden = found != Some(oid);
     if hidden { format!("{}.{}", quoted(&catalog.space_name(space)), quoted(name)) } else { quoted(name) }
 }

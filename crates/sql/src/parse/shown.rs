@@ -86,9 +86,9 @@ fn plain(of: DataType) -> DataType {
 fn label(of: DataType) -> Cow<'static, str> {
     match of {
         DataType::Char(_) => "bpchar".into(),
-        DataType::Enum(of) => by_number(of.def().oid).into(),
-        other => match other.item() {
-            Some(DataType::Enum(of)) => format!("{}[]", by_number(of.def().oid)).into(),
+        own if let Some(own) = own.own() => by_number(own.oid).into(),
+        other => match other.item().and_then(DataType::own) {
+            Some(own) => format!("{}[]", by_number(own.oid)).into(),
             _ => other.base_name().into(),
         },
     }

@@ -24,9 +24,9 @@ pub(crate) fn no_schema(name: &TypeName, catalog: &Catalog) -> Option<EngineErro
     }
 }
 
-/// An enum, or the type of its arrays.
+/// A type that a user made, or the type of its arrays.
 pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
-    let of = DataType::Enum(catalog.enum_type(&named(name)?)?);
+    let of = catalog.own_type(&named(name)?)?;
     if name.dimensions.is_empty() { Some(of) } else { of.array() }
 }
 

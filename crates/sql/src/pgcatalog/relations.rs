@@ -18,6 +18,7 @@ macro_rules! row {
     ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
 }
 
+mod composites;
 mod depend;
 pub(crate) mod domains;
 pub(crate) mod foreign;

@@ -1,7 +1,6 @@
 //! Fixed objects: types, schemas, roles, access methods, with PostgreSQL's OIDs.
 use crate::values::ARRAYS;
 use terrace_engine::DataType;
-use terrace_engine::types::EnumType;
 
 pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
@@ -38,46 +37,51 @@ pub(crate) struct PgType {
     /// Of an array: its element type.
     pub(crate) element: u32,
     pub(crate) collation: u32,
+    /// Of a composite type: its relation.
+    pub(crate) relation: u32,
 }
 
 impl PgType {
     /// That of a column.
     pub(crate) fn of(data_type: DataType) -> PgType {
-        match (data_type, data_type.item()) {
-            (DataType::Enum(of), _) => PgType::of_enum(of)[0],
-            (_, Some(DataType::Enum(of))) => PgType::of_enum(of)[1],
+        match (PgType::of_own(data_type), data_type.item().and_then(PgType::of_own)) {
+            (Some([own, _]), _) | (None, Some([_, own])) => own,
             _ => *type_by_oid(data_type.pg_oid()).expect("every other column type is in TYPES"),
         }
     }
 
-    /// An enum, and the type of its arrays.
-    pub(crate) fn of_enum(of: EnumType) -> [PgType; 2] {
-        let def = of.def();
-        let (item, array) = (DataType::Enum(of), DataType::Enum(of).array().expect("an enum is no array"));
-        let own = PgType {
-            oid: def.oid,
-            name: &def.name,
-            sql_name: item.base_name(),
-            len: 4,
-            by_value: true,
-            category: "E",
-            array: def.array,
+    /// A type that a user made, and the type of its arrays.
+    pub(crate) fn of_own(of: DataType) -> Option<[PgType; 2]> {
+        let own = of.own()?;
+        let (len, category, relation) = match of {
+            DataType::Composite(of) => (-1, "C", of.def().class),
+            _ => (4, "E", 0),
+        };
+        let single = PgType {
+            oid: own.oid,
+            name: own.name,
+            sql_name: of.base_name(),
+            len,
+            by_value: len > 0,
+            category,
+            array: own.array,
             element: 0,
             collation: 0,
+            relation,
         };
-        let sql_name = array.base_name();
         let arrays = PgType {
-            oid: def.array,
-            name: def.name_of_arrays(),
-            sql_name,
+            oid: own.array,
+            name: own.array_name,
+            sql_name: of.array().map_or("", DataType::base_name),
             len: -1,
             by_value: false,
             category: "A",
             array: 0,
-            element: def.oid,
+            element: own.oid,
             collation: 0,
+            relation: 0,
         };
-        [own, arrays]
+        Some([single, arrays])
     }
 }
 
@@ -86,7 +90,7 @@ macro_rules! types {
         $cat:literal, $array:literal, $elem:literal, $coll:literal);)*) => {
         pub(crate) const TYPES: &[PgType] = &[$(PgType {
             oid: $oid, name: $name, sql_name: $sql, len: $len, by_value: $by_value, category: $cat, array: $array,
-            element: $elem, collation: $coll,
+            element: $elem, collation: $coll, relation: 0,
         }),*];
     };
 }

@@ -18,6 +18,7 @@
 mod arrays;
 mod bounds;
 mod call;
+mod composites;
 mod effects;
 mod expr;
 mod frames;

@@ -145,6 +145,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
         _ if is_number(data_type) => Category::Number,
         _ if enum_of(data_type).is_some() => Category::Alone,
         List(_) if engine_type(data_type).is_some() => Category::Alone,
+        Struct(_) => Category::Alone,
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
         Date32 | Timestamp(..) => Category::Time,
@@ -176,6 +177,7 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
     if let Some(list) = list_of_numbers(&typed) {
         return Ok(Some(list));
     }
+    refuse_different_rows(&typed)?;
     for other in &typed {
         if category(other).is_none() {
             return Ok(None);
@@ -204,6 +206,17 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
         Category::Text => ArrowType::Utf8,
         Category::Alone => (*first).clone(),
     }))
+}
+
+/// 0A000 where rows of no type have columns of different types: each of them would change the others' texts.
+pub(crate) fn refuse_different_rows(types: &[&ArrowType]) -> Result<()> {
+    let is_record = |of: &&&ArrowType| matches!(of, ArrowType::Struct(_)) && engine_type(of).is_none();
+    let mut records = types.iter().filter(is_record);
+    let Some(first) = records.next() else { return Ok(()) };
+    match records.all(|other| other == first) {
+        true => Ok(()),
+        false => Err(tunnel(EngineError::unsupported("rows whose columns are of different types are not supported"))),
+    }
 }
 
 /// The arrays that arrays of several types of numbers become.

@@ -8,9 +8,8 @@
 //!    floats, Terrace keeps the one without a sign. Of intervals it keeps the first that it meets ([`by_first`]), and
 //!    as min and max the last, which is what PostgreSQL does where its plan takes the rows in the same order. DISTINCT
 //!    ON, and aggregates of DISTINCT intervals but `count`, are refused (0A000).
-//! 4. Rows have no order here: Arrow puts NULL items first, and PostgreSQL last. Those that hold floats, intervals or
-//!    arrays are not compared at all. Both are refused (0A000). Arrays are compared by
-//!    [`crate::functions::arrays::keys`], and where equal ones become one they are as intervals are.
+//! 4. Arrays are compared by [`crate::functions::arrays::keys`], and rows by [`crate::functions::rows::keys`]: Arrow
+//!    puts NULL items first, and PostgreSQL last. Where equal ones become one they are as intervals are.
 //! 5. A jsonb is compared by [`crate::functions::json::key`], whose bytes have PostgreSQL's order. If equal values
 //!    become one, a value that others equal with another text (1.0 equals 1) is refused (0A000). A json is not compared
 //!    (42883).
@@ -69,9 +68,9 @@ fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema
                 let error = EngineError::new("42883", "could not identify an ordering operator for type json[]");
                 return Err(tunnel(error.with_hint("Use an explicit ordering operator or modify the query.")));
             }
-            of @ ArrowType::List(_) if matches!(by(&of), By::Key) => {}
-            ArrowType::List(_) | ArrowType::Struct(_) => {
-                return Err(tunnel(EngineError::unsupported("an order of rows is not supported")));
+            of @ (ArrowType::List(_) | ArrowType::Struct(_)) if matches!(by(&of), By::Key) => {}
+            ArrowType::List(_) => {
+                return Err(tunnel(EngineError::unsupported("an order of such arrays is not supported")));
             }
             ArrowType::BinaryView => {
                 let error = EngineError::new("42883", "could not identify an ordering operator for type json");
@@ -206,6 +205,9 @@ fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
 fn refused(what: &str, of: &ArrowType) -> DataFusionError {
     if let ArrowType::List(_) = of {
         return tunnel(EngineError::unsupported(format!("{what} of arrays is not supported")));
+    }
+    if let ArrowType::Struct(_) = of {
+        return tunnel(EngineError::unsupported(format!("{what} of rows is not supported")));
     }
     if decimal::is_decimal(of) {
         let error =
@@ -396,7 +398,9 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     for arg in &call.params.args {
         let of = arg.get_type(schema)?;
         match (call.func.name(), by(&of)) {
-            (name @ ("min" | "max"), By::Json | By::Never) => {
+            (name @ ("min" | "max"), kind)
+                if matches!(kind, By::Json | By::Never) || matches!(of, ArrowType::Struct(_)) =>
+            {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
                 return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
             }

@@ -12,11 +12,11 @@
 //!    without x.
 //!
 //! Source of 4: PostgreSQL 15 documentation, "Row and Array Comparisons" (9.24), and what the server answers.
-use crate::cast::{Castable, LOOSE, castable};
+use crate::cast::LOOSE;
 use crate::error::tunnel;
 use crate::functions::arithmetic::{self, Function};
 use crate::functions::arrays::{self, OF_ARRAY};
-use crate::functions::convert::{self, constant, convert, convert_scalar, is_open, needs_zone, reads_row};
+use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row};
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
@@ -26,7 +26,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Case, Cast, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition,
+    AggregateFunction, Case, InList, Placeholder, ScalarFunction, WindowFunction, WindowFunctionDefinition,
     WindowFunctionParams,
 };
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
@@ -37,8 +37,10 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 
+mod casts;
 mod numbers;
 
+use casts::{null_test, written_cast};
 pub(crate) use numbers::is_array_of_numerics;
 use numbers::{as_doubles, in_subquery, is_numeric, negated, rank, wider};
 
@@ -242,9 +244,6 @@ fn is_number(data_type: &ArrowType) -> bool {
 fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let mut call = operators::realigned(call, schema)?;
     crate::functions::date_time::refuse_texts(&mut call, schema)?;
-    if matches!(call.func.name(), "struct" | "named_struct") {
-        chars::show_blanks(&mut call.args, schema)?;
-    }
     chars::show_blanks_in(call.func.name(), &mut call.args, schema)?;
     if let Some(resolved) = choosers::resolved(&call, schema)? {
         return Ok(resolved);
@@ -512,80 +511,6 @@ fn listed(field: &Field, mut exprs: Vec<Expr>, negated: bool, schema: &DFSchema)
     Ok(Expr::InList(InList { expr: Box::new(expr), list: kept, negated }))
 }
 
-/// Casts that are not between the engine's types.
-fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let source = cast.expr.to_field(schema)?.1;
-    let cannot = |to: &str| {
-        let message = format!("cannot cast type {} to {to}", builtin::type_name(source.data_type()));
-        Err(tunnel(EngineError::new("42846", message)))
-    };
-    let is_text = matches!(source.data_type(), ArrowType::Utf8 | ArrowType::Null);
-    Ok(match (source.data_type(), cast.field.data_type()) {
-        (ArrowType::Utf8, ArrowType::Binary) if let Some(DataType::Char(n)) = field_type(&source) => {
-            let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
-            Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
-        }
-        (from, ArrowType::List(item)) => {
-            let Some(to) = field_type(&cast.field) else {
-                let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
-                return Err(tunnel(EngineError::unsupported(message)));
-            };
-            match (from, field_type(&source)) {
-                (ArrowType::List(_), Some(from)) if castable(from, to) != Castable::Never => {}
-                _ if is_text => {}
-                _ => return cannot(to.base_name()),
-            }
-            let expr = match *cast.expr {
-                Expr::Placeholder(Placeholder { id, field: None }) => {
-                    Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", to, true))) })
-                }
-                other => other,
-            };
-            // Items that are texts of another kind are made anew, and of char(n) with their lengths.
-            let same =
-                expr.get_type(schema)? == arrow_type(to) && field_type(expr.to_field(schema)?.1.as_ref()) == Some(to);
-            Transformed::yes(match expr {
-                Expr::Literal(value, _) => {
-                    let literal = Expr::Literal(convert_scalar(&value, to)?, None);
-                    if convert::is_written(&field_of("", to, true)) { chars::labelled(literal, to) } else { literal }
-                }
-                expr if same => expr,
-                expr => convert(expr, to),
-            })
-        }
-        (ArrowType::List(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
-            Some(text) if text.is_text() && field_type(&source) == DataType::Char(0).array() => {
-                return Err(chars::array_refused());
-            }
-            Some(text) if text.is_text() => {
-                let of = field_type(&source).filter(|_| chars::is_array_of_char(&source));
-                let shown = builtin::as_text_of(*cast.expr, of);
-                Transformed::yes(if text == DataType::Text { shown } else { convert(shown, text) })
-            }
-            Some(other) => return cannot(other.base_name()),
-            None => return cannot(&to.to_string()),
-        },
-        _ => Transformed::no(Expr::Cast(cast)),
-    })
-}
-
-/// `row(..) IS NULL`: every field is. `row(..) IS NOT NULL`: no field is.
-fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
-    let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
-    if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
-        return Ok(test(value));
-    }
-    let fields = match value {
-        Expr::ScalarFunction(call) if call.func.name() == "struct" => call.args,
-        Expr::ScalarFunction(call) if call.func.name() == "named_struct" => {
-            call.args.into_iter().skip(1).step_by(2).collect()
-        }
-        _ => return Err(tunnel(EngineError::unsupported("IS NULL of a row that is not written out is not supported"))),
-    };
-    let all = fields.into_iter().map(test).reduce(Expr::and);
-    Ok(all.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(true)), None)))
-}
-
 /// Refuses arguments that DataFusion's window functions misread: DISTINCT, and numbers of rows that are not positive.
 fn refuse_window_arguments(name: &str, params: &WindowFunctionParams) -> Result<()> {
     if params.distinct {
@@ -646,6 +571,18 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     for (at, to) in to.iter_mut().enumerate() {
         let types: Vec<&ArrowType> =
             union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
+        choosers::refuse_different_rows(&types)?;
+        let of_rows: Vec<&&ArrowType> = types.iter().filter(|t| matches!(t, ArrowType::Struct(_))).collect();
+        if let Some(row) = of_rows.first()
+            && let Some(other) = types.iter().find(|other| *other != *row && **other != &ArrowType::Null)
+        {
+            if [row, &other].iter().any(|of| matches!(of, ArrowType::Utf8)) {
+                return Err(tunnel(EngineError::unsupported("rows beside texts in a set operation are not supported")));
+            }
+            let (row, other) = (builtin::type_name(row), builtin::type_name(other));
+            let message = format!("UNION types {row} and {other} cannot be matched");
+            return Err(tunnel(EngineError::new("42804", message)));
+        }
         let numbers = types.iter().all(|t| is_number(t) || **t == ArrowType::Null);
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);

@@ -318,6 +318,7 @@ fn shown(datum: &Datum) -> String {
         | Datum::Json(_)
         | Datum::Jsonb(_)
         | Datum::Array(_)
+        | Datum::Record(_)
         | Datum::Enum(..) => {
             format!("'{}'", datum.to_string().replace('\'', "''"))
         }

@@ -26,7 +26,9 @@ use crate::statement::views::{dependent_views, refuse_views};
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Rights, Securable};
-use terrace_engine::{Catalog, ColumnDef, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table};
+use terrace_engine::{
+    Catalog, ColumnDef, DataType, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table,
+};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterAction, AlterTable, Column, ColumnConstraintKind, Deferral, Ident, Name, ObjectKind, Owner,
@@ -69,11 +71,10 @@ impl Run<'_> {
                 Some(domain) => self.give_to(ObjectId(domain.oid), domain.space, None, ("type", name), &owner.to).await,
                 None => Err(undefined_type(&owner.name)),
             },
-            ObjectKind::Type => match catalog.enum_type(&named()?) {
+            ObjectKind::Type => match catalog.own_type(&named()?).and_then(DataType::own) {
                 Some(of) => {
-                    let of = of.def();
                     let space = catalog.space_of_type(of.oid).unwrap_or(Space::PUBLIC);
-                    self.give_to(ObjectId(of.oid), space, None, ("type", &of.name), &owner.to).await
+                    self.give_to(ObjectId(of.oid), space, None, ("type", of.name), &owner.to).await
                 }
                 None => Err(undefined_type(&owner.name)),
             },

@@ -131,10 +131,19 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
         match assignment {
             Assignment::One { column, value } => pairs.push((column, value)),
             Assignment::Many { at: _, columns, value } => match &value.kind {
-                ExprKind::Row { fields, .. } if fields.len() == columns.len() => {
+                kind @ ExprKind::Row { fields, .. } if values_of(kind) == Some(columns.len()) => {
                     pairs.extend(columns.iter().zip(fields));
                 }
-                _ => return Err(unsupported("assignment of a row")),
+                kind if values_of(kind).is_some_and(|count| count != columns.len()) => {
+                    let message = "number of columns does not match number of values";
+                    return Err(EngineError::new("42601", message));
+                }
+                ExprKind::Scalar(_) => return Err(unsupported("assignment of this query's row")),
+                ExprKind::Row { .. } => return Err(unsupported("assignment of a row with * in it")),
+                _ => {
+                    let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                    return Err(EngineError::new("0A000", message));
+                }
             },
         }
     }
@@ -158,6 +167,24 @@ pub(crate) fn assigned<'q>(set: &'q [Assignment], table: &Table) -> Result<Vec<A
 /// Whether an assigned column gets the next number of its sequence.
 pub(crate) fn is_numbered(column: &ColumnDef, value: &Expr) -> bool {
     matches!(value.kind, ExprKind::Default) && sequence_of(column).is_some()
+}
+
+/// How many values a row or a query has, as far as that can be told.
+fn values_of(kind: &ExprKind) -> Option<usize> {
+    match kind {
+        ExprKind::Row { fields, .. } => {
+            (!fields.iter().any(|field| matches!(field.kind, ExprKind::Star(_) | ExprKind::AllFields(_))))
+                .then_some(fields.len())
+        }
+        ExprKind::Scalar(query) => match &query.body {
+            Body::Select(select) => {
+                let is_star = |item: &Item| matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_));
+                (!select.items.iter().any(is_star)).then_some(select.items.len())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The value of an assigned column.

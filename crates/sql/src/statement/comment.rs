@@ -33,10 +33,12 @@ impl Run<'_> {
     }
 }
 
-/// Whose owner may say something of an object: an index is its table's.
+/// Whose owner may say something of an object: an index is its table's, a relation that stands for a type the type's.
 fn owned(catalog: &Catalog, object: ObjectId) -> ObjectId {
     let of_index = catalog.tables().find(|table| table.index(object).is_some());
-    of_index.map_or(object, |table| table.oid)
+    let of_class = catalog.composite_types().find(|of| of.def().class == object.0);
+    let of_class = of_class.map_or(object, |of| ObjectId(of.def().oid));
+    of_index.map_or(of_class, |table| table.oid)
 }
 
 /// What a comment is of, as an error calls it.
@@ -80,12 +82,12 @@ fn commented(catalog: &Catalog, comment: &Comment) -> Result<Commented> {
     }
 }
 
-/// An enum or a domain. Nothing is said of the types of the system.
+/// A type that a user made. Nothing is said of the types of the system.
 fn type_of_user(name: &Name, domain: bool, catalog: &Catalog) -> Result<Commented> {
     let own = own_name(name)?;
-    match (catalog.domain(&own), catalog.enum_type(&own)) {
+    match (catalog.domain(&own), catalog.own_type(&own)) {
         (Some(of), _) => Ok((ObjectId(of.oid), 0)),
-        (None, Some(of)) if !domain => Ok((ObjectId(of.def().oid), 0)),
+        (None, Some(of)) if !domain => Ok((ObjectId(of.pg_oid()), 0)),
         (None, Some(_)) => Err(EngineError::new("42809", format!("\"{own}\" is not a domain"))),
         (None, None) => {
             if let Among::Schema(schema) = &own.among {
@@ -115,6 +117,10 @@ fn column(catalog: &Catalog, name: &Name) -> Result<Commented> {
     let found = match (catalog.table(&of), catalog.view(&of)) {
         (Some(table), _) => table.column(column).map(|at| (table.oid, at)),
         (None, Some(view)) => view.columns.iter().position(|own| own.name == *column).map(|at| (view.oid, at)),
+        (None, None) if let Some(composite) = catalog.composite_type(&of) => {
+            let at = composite.def().all().iter().position(|own| own.name == *column);
+            at.map(|at| (ObjectId(composite.def().class), at))
+        }
         (None, None) if catalog.relation_exists(&of) => {
             let message = format!("cannot set comment on relation \"{of}\"");
             let detail = "This operation is not supported for indexes.";

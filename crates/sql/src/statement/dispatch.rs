@@ -55,12 +55,14 @@ impl Run<'_> {
             Task::CreateSequence(create) => Box::pin(self.create_sequence_statement(create)).await?,
             Task::AlterSequence(alter) => Box::pin(self.alter_sequence(alter)).await?,
             Task::CreateEnum(create) => Box::pin(self.create_enum(create)).await?,
+            Task::CreateComposite(create) => Box::pin(self.create_composite(create)).await?,
             Task::CreateDomain(create) => Box::pin(self.create_domain(create)).await?,
             Task::CreateRole(role) => Box::pin(self.create_role(role)).await?,
             Task::CreateSchema(create) => Box::pin(self.create_schema(create)).await?,
             Task::SetSchema(set) => Box::pin(self.set_schema(set)).await?,
             Task::AlterTable(alter) => Box::pin(self.alter_table(alter)).await?,
             Task::AlterEnum(alter) => Box::pin(self.alter_enum(alter)).await?,
+            Task::AlterComposite(alter) => Box::pin(self.alter_composite(alter)).await?,
             Task::AlterDomain(alter) => Box::pin(self.alter_domain(alter)).await?,
             Task::AlterRole(role) => Box::pin(self.alter_role(role)).await?,
             Task::Rename(rename) => Box::pin(self.rename(rename)).await?,
@@ -220,6 +222,15 @@ impl Run<'_> {
             if let Some(told) = without_schema(&name, &catalog, drop.if_exists)? {
                 notices.push(told);
                 continue;
+            }
+            if catalog.composite_type(&name).is_some() && !catalog.relation_exists(&name) {
+                let what = match drop.kind {
+                    ObjectKind::Index => "an index",
+                    ObjectKind::Sequence => "a sequence",
+                    _ => "a table",
+                };
+                let error = EngineError::new("42809", format!("\"{}\" is not {what}", name.name));
+                return Err(error.with_hint("Use DROP TYPE to remove a type."));
             }
             let (kind, dropped) = match drop.kind {
                 ObjectKind::Table => ("table", self.drop_table(&name, &catalog).await),

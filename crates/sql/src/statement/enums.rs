@@ -1,21 +1,24 @@
-//! CREATE TYPE ... AS ENUM, ALTER TYPE and DROP TYPE.
+//! CREATE TYPE ... AS ENUM, ALTER TYPE and DROP TYPE. What is of composite types alone: [`super::composites`].
 //!
-//! 1. Columns know their type by its oid. Texts (defaults, conditions, views) know it by its name, and its labels by
-//!    theirs: what such a text says of a type stays as it is. So a type or a label that a text has in it gets no other
-//!    name (0A000), and a type that a text has in it does not go (2BP01).
+//! 1. Columns know their type by its oid. Texts (defaults, conditions, views) know it by its name, and its labels and
+//!    attributes by theirs: what such a text says of a type stays as it is. So what a text has in it of a type gets no
+//!    other name (0A000), and a type that a text has in it does not go (2BP01).
 use crate::error::unsupported;
 use crate::parse;
 use crate::parse::qualified::{shown_relation, shown_type};
 use crate::parse::stored::Stored;
+use crate::statement::composites::has_within;
 use crate::statement::ddl::check_name;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::target::schema_of_new;
 use crate::statement::views::{dependent_views, shown_view};
 use std::sync::Arc;
-use terrace_engine::types::EnumType;
+use terrace_engine::types::CompositeType;
 use terrace_engine::types::enums::Place;
-use terrace_engine::{Among, Catalog, DataType, EngineError, Placing, RelationName, Result, Space, Table};
+use terrace_engine::{
+    Among, Catalog, ColumnDef, DataType, Domain, EngineError, Placing, RelationName, Result, Space, Table, View,
+};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
     AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
@@ -39,7 +42,10 @@ impl Run<'_> {
     }
 
     pub(crate) async fn alter_enum(&self, alter: &AlterEnum) -> Result<Notices> {
-        let (name, of, catalog) = self.found(&alter.name).await?;
+        let (name, own, catalog) = self.found(&alter.name).await?;
+        let DataType::Enum(of) = own else {
+            return Err(EngineError::new("42809", format!("{} is not an enum", quoted(&name))));
+        };
         match &alter.change {
             EnumChange::Add { if_not_exists: true, label, .. } if of.def().label(label).is_some() => {
                 return Ok(vec![notice("42710", format!("enum label \"{label}\" already exists, skipping"))]);
@@ -54,7 +60,8 @@ impl Run<'_> {
                 self.cancel.run(add).await?;
             }
             EnumChange::Rename { from, to } => {
-                let has_label = |text: &Text<'_>| (text.is_about(of) || text.casts_to(&name)) && text.has_literal(from);
+                let has_label =
+                    |text: &Text<'_>| (text.is_about(own) || text.casts_to(&name)) && text.has_literal(from);
                 refuse_named(&catalog, &format!("renaming label \"{from}\" of type {name}"), has_label)?;
                 let rename = async { self.cell.lock().await.open().rename_enum_label(of, from, to).await };
                 self.cancel.run(rename).await?;
@@ -68,7 +75,7 @@ impl Run<'_> {
         let (name, of, catalog) = self.found(name).await?;
         let to = new_name(to)?;
         refuse_named(&catalog, &format!("renaming type {name}"), |text| text.casts_to(&name))?;
-        let rename = async { self.cell.lock().await.open().rename_enum(of, &to).await };
+        let rename = async { self.cell.lock().await.open().rename_type(of, &to).await };
         self.cancel.run(rename).await?;
         Ok(vec![])
     }
@@ -92,13 +99,25 @@ impl Run<'_> {
     }
 
     /// CASCADE takes columns and views along, but no texts (invariant 1).
-    pub(super) async fn drop_type(&self, name: &str, of: EnumType, cascade: bool, notices: &mut Notices) -> Result<()> {
+    pub(super) async fn drop_type(&self, name: &str, of: DataType, cascade: bool, notices: &mut Notices) -> Result<()> {
         let catalog = self.begin_statement().await;
-        let space = catalog.space_of_type(of.def().oid).unwrap_or(Space::PUBLIC);
-        let what = format!("type {}", shown_type(of.def().oid, (space, name), &catalog));
+        let space = catalog.space_of_type(of.pg_oid()).unwrap_or(Space::PUBLIC);
+        let what = format!("type {}", shown_type(of.pg_oid(), (space, name), &catalog));
         let columns = columns_of(&catalog, of);
         let shown = |(table, at): &(Arc<Table>, usize)| column_of(table, *at, &catalog);
         let mut dependents: Vec<String> = columns.iter().map(shown).collect();
+        let attributes = attributes_of(&catalog, of);
+        let shown = |(composite, name): &(CompositeType, String)| {
+            let def = composite.def();
+            let space = catalog.space_of_type(def.oid).unwrap_or(Space::PUBLIC);
+            let of = shown_type(def.oid, (space, &def.name), &catalog);
+            format!("column {} of composite type {of}", quoted(name))
+        };
+        dependents.extend(attributes.iter().map(shown));
+        let domains: Vec<Arc<Domain>> = catalog.domains().filter(|domain| is_of(domain.base, of)).cloned().collect();
+        let shown =
+            |domain: &Arc<Domain>| format!("type {}", shown_type(domain.oid, (domain.space, &domain.name), &catalog));
+        dependents.extend(domains.iter().map(shown));
         let mut views = vec![];
         for view in catalog.views().filter(|view| view.columns.iter().any(|column| is_of(column.data_type, of))) {
             let shown = shown_view(view, &catalog);
@@ -112,7 +131,7 @@ impl Run<'_> {
         if !cascade {
             let all: Vec<String> = dependents.into_iter().chain(texts).collect();
             return match all.is_empty() {
-                true => self.drop_enum(of).await,
+                true => self.drop_definition(of).await,
                 false => Err(needed(&what, &all)),
             };
         }
@@ -136,21 +155,28 @@ impl Run<'_> {
             let table = self.begin_statement().await.table_by_oid(table.oid).cloned().unwrap_or(table);
             self.drop_column(&table, &column, (false, true), notices).await?;
         }
-        self.drop_enum(of).await
+        for domain in domains {
+            let catalog = self.begin_statement().await;
+            self.drop_domain(&domain, &catalog, true, notices).await?;
+        }
+        for (composite, name) in attributes {
+            self.drop_attribute(composite, name).await?;
+        }
+        self.drop_definition(of).await
     }
 
-    async fn drop_enum(&self, of: EnumType) -> Result<()> {
-        let drop = async { self.cell.lock().await.open().drop_enum(of).await };
+    async fn drop_definition(&self, of: DataType) -> Result<()> {
+        let drop = async { self.cell.lock().await.open().drop_type(of).await };
         self.cancel.run(drop).await
     }
 
     /// A type by its name, under the lock of definitions. 42704
-    async fn found(&self, name: &Name) -> Result<(String, EnumType, Arc<Catalog>)> {
+    pub(super) async fn found(&self, name: &Name) -> Result<(String, DataType, Arc<Catalog>)> {
         self.lock_definitions().await?;
         let catalog = self.begin_statement().await;
         let own = own_name(name)?;
-        if let Some(of) = catalog.enum_type(&own) {
-            let object = ObjectId(of.def().oid);
+        if let Some(of) = catalog.own_type(&own) {
+            let object = ObjectId(of.pg_oid());
             self.info.actor(&catalog).require_owner(&catalog, object, ("type", &own.name))?;
             return Ok((own.name, of, catalog));
         }
@@ -187,12 +213,22 @@ pub(super) fn new_name(name: &str) -> Result<String> {
     }
 }
 
-fn is_of(column: DataType, of: EnumType) -> bool {
-    matches!(column.item().unwrap_or(column), DataType::Enum(own) if own.is_same(of))
+/// Whether values are of a type, or arrays of it.
+pub(super) fn is_of(used: DataType, of: DataType) -> bool {
+    used.item().unwrap_or(used).pg_oid() == of.pg_oid()
+}
+
+/// Attributes of a type, or of arrays of it.
+fn attributes_of(catalog: &Catalog, of: DataType) -> Vec<(CompositeType, String)> {
+    let of_type = |composite: CompositeType| {
+        let found = composite.def().attributes().filter(move |attribute| is_of(attribute.data_type, of));
+        found.map(move |attribute| (composite, attribute.name.clone()))
+    };
+    catalog.composite_types().flat_map(of_type).collect()
 }
 
 /// Columns of a type, or of arrays of it.
-pub(super) fn columns_of(catalog: &Catalog, of: EnumType) -> Vec<(Arc<Table>, usize)> {
+pub(super) fn columns_of(catalog: &Catalog, of: DataType) -> Vec<(Arc<Table>, usize)> {
     let of_table = |table: &Arc<Table>| {
         let columns = table.columns.iter().enumerate();
         let found = columns.filter(|(_, column)| !column.dropped && is_of(column.data_type, of));
@@ -234,6 +270,7 @@ pub(super) struct Text<'c> {
     within: String,
     /// The table's columns have it in their reach. A view's may be any.
     table: Option<&'c Table>,
+    view: Option<&'c View>,
 }
 
 fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
@@ -249,11 +286,11 @@ fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
                 (false, Some(_)) => format!("generated {within}"),
                 (false, None) => format!("default value for {within}"),
             };
-            all.push(Text { sql, of, within, table: Some(table) });
+            all.push(Text { sql, of, within, table: Some(table), view: None });
         }
         for check in &table.checks {
             let of = format!("constraint {} on table {shown}", quoted(&check.name));
-            all.push(Text { sql: &check.sql, of, within: String::new(), table: Some(table) });
+            all.push(Text { sql: &check.sql, of, within: String::new(), table: Some(table), view: None });
         }
     }
     let of_view = catalog.views().map(|view| Text {
@@ -261,6 +298,7 @@ fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
         of: shown_view(view, catalog),
         within: String::new(),
         table: None,
+        view: Some(view),
     });
     all.extend(of_view);
     all
@@ -268,7 +306,7 @@ fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
 
 impl Text<'_> {
     /// Whether it may have values of a type in it, without naming it.
-    fn is_about(&self, of: EnumType) -> bool {
+    pub(super) fn is_about(&self, of: DataType) -> bool {
         self.table.is_none_or(|table| table.columns.iter().any(|column| is_of(column.data_type, of)))
     }
 
@@ -279,6 +317,25 @@ impl Text<'_> {
         has_word
             && (self.table.is_none()
                 || self.any(|expr| matches!(&expr.kind, ExprKind::Cast { to, .. } if to.name.last().name == name)))
+    }
+
+    /// Whether it may read values that are of a type, or have one within: of a view, whether a relation that it reads
+    /// has such columns.
+    pub(super) fn reads(&self, of: DataType, catalog: &Catalog) -> bool {
+        let has =
+            |columns: &[ColumnDef]| columns.iter().any(|column| !column.dropped && has_within(column.data_type, of));
+        match (self.table, self.view) {
+            (Some(table), _) => has(&table.columns),
+            (None, Some(view)) => {
+                has(&view.columns)
+                    || view.uses.iter().any(|used| {
+                        let name = used.name();
+                        catalog.table(&name).is_some_and(|table| has(&table.columns))
+                            || catalog.view(&name).is_some_and(|view| has(&view.columns))
+                    })
+            }
+            (None, None) => true,
+        }
     }
 
     fn has_literal(&self, label: &str) -> bool {

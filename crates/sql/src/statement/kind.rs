@@ -7,11 +7,11 @@
 use crate::error::unsupported;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{
-    AlterDomain, AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateDomain, CreateEnum,
-    CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Declare, DefaultPrivileges,
-    Delete, Discard, Drop, Execute, Explain, Fetch, Grant, GrantRole, Ident, Insert, LockTables, Maintain, ObjectKind,
-    OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints, SetSchema, SetTransaction, Statement,
-    Transaction, TransactionKind, Truncate, Update,
+    AlterComposite, AlterDomain, AlterEnum, AlterSequence, AlterSystem, AlterTable, Comment, Copy, CreateComposite,
+    CreateDomain, CreateEnum, CreateIndex, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView,
+    Declare, DefaultPrivileges, Delete, Discard, Drop, Execute, Explain, Fetch, Grant, GrantRole, Ident, Insert,
+    LockTables, Maintain, ObjectKind, OfSetting, Owner, Prepare, Query, Refused, Rename, Role, Set, SetConstraints,
+    SetSchema, SetTransaction, Statement, Transaction, TransactionKind, Truncate, Update,
 };
 
 /// The kind of a statement.
@@ -79,12 +79,14 @@ pub(crate) enum Task<'s> {
     CreateSequence(&'s CreateSequence),
     AlterSequence(&'s AlterSequence),
     CreateEnum(&'s CreateEnum),
+    CreateComposite(&'s CreateComposite),
     CreateDomain(&'s CreateDomain),
     CreateRole(&'s Role),
     CreateSchema(&'s CreateSchema),
     SetSchema(&'s SetSchema),
     AlterTable(&'s AlterTable),
     AlterEnum(&'s AlterEnum),
+    AlterComposite(&'s AlterComposite),
     AlterDomain(&'s AlterDomain),
     AlterRole(&'s Role),
     Rename(&'s Rename),
@@ -155,6 +157,7 @@ impl<'s> Kind<'s> {
             Statement::CreateIndex(create) => Kind::task("CREATE INDEX", T::CreateIndex(create)),
             Statement::CreateSequence(create) => Kind::task("CREATE SEQUENCE", T::CreateSequence(create)),
             Statement::CreateEnum(create) => Kind::task("CREATE TYPE", T::CreateEnum(create)),
+            Statement::CreateComposite(create) => Kind::task("CREATE TYPE", T::CreateComposite(create)),
             Statement::CreateDomain(create) => Kind::task("CREATE DOMAIN", T::CreateDomain(create)),
             Statement::CreateSchema(create) => Kind::task("CREATE SCHEMA", T::CreateSchema(create)),
             Statement::SetSchema(set) => Kind::task(altered(set.kind), T::SetSchema(set)),
@@ -162,6 +165,7 @@ impl<'s> Kind<'s> {
             Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
             Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),
             Statement::AlterEnum(alter) => Kind::task("ALTER TYPE", T::AlterEnum(alter)),
+            Statement::AlterComposite(alter) => Kind::task("ALTER TYPE", T::AlterComposite(alter)),
             Statement::AlterDomain(alter) => Kind::task("ALTER DOMAIN", T::AlterDomain(alter)),
             Statement::AlterRole(role) => Kind::task("ALTER ROLE", T::AlterRole(role)),
             Statement::AlterSystem(alter) => Kind::session("ALTER SYSTEM", C::AlterSystem(alter)),

@@ -124,19 +124,18 @@ fn definition(column: &ColumnDef, (with_default, with_generated): (bool, bool), 
     let default = default.or(generated);
     let data_type = match &column.domain {
         Some(domain) => shown_type(domain.oid, (domain.space, &domain.name), &said),
-        None if let Some(shown) = enum_name(column.data_type, &said) => shown,
+        None if let Some(shown) = own_name(column.data_type, &said) => shown,
         None => type_with_digits(column.data_type, column.digits),
     };
     format!("{} {data_type}{not_null}{}", quoted(&column.name), default.unwrap_or_default())
 }
 
-/// An enum, or the type of its arrays.
-fn enum_name(of: DataType, catalog: &Catalog) -> Option<String> {
+/// A type that a user made, or the type of its arrays.
+fn own_name(of: DataType, catalog: &Catalog) -> Option<String> {
     let (single, brackets) = of.item().map_or((of, ""), |item| (item, "[]"));
-    let DataType::Enum(own) = single else { return None };
-    let def = own.def();
-    let space = catalog.space_of_type(def.oid)?;
-    Some(format!("{}{brackets}", shown_type(def.oid, (space, &def.name), catalog)))
+    let own = single.own()?;
+    let space = catalog.space_of_type(own.oid)?;
+    Some(format!("{}{brackets}", shown_type(own.oid, (space, own.name), catalog)))
 }
 
 /// The columns of an index, in parentheses.

@@ -9,7 +9,7 @@ use crate::scram;
 use crate::statement::run::Run;
 use crate::statement::views::shown_view;
 use terrace_engine::catalog::access::{Securable, THE_DATABASE};
-use terrace_engine::{Catalog, EngineError, Result, Role, Space};
+use terrace_engine::{Catalog, DataType, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{Name, Role as Written, RoleOption, RoleOptionKind as Kind};
 use terrace_storage::ObjectId;
 
@@ -199,8 +199,13 @@ fn object_name(catalog: &Catalog, object: ObjectId) -> String {
         Some(format!("{} {}", kind_of(table), shown_relation(table.space, &table.name, catalog)))
     };
     let view = || catalog.views().find(|view| view.oid == object).map(|view| shown_view(view, catalog));
-    let of_type =
-        || catalog.enum_types().find(|of| of.def().oid == object.0).map(|of| format!("type {}", of.def().name));
+    let of_type = || {
+        catalog
+            .own_types()
+            .filter_map(DataType::own)
+            .find(|of| of.oid == object.0)
+            .map(|of| format!("type {}", of.name))
+    };
     let of_domain =
         || catalog.domains().find(|domain| domain.oid == object.0).map(|domain| format!("type {}", domain.name));
     match object {

@@ -18,7 +18,7 @@ use crate::statement::views::{Dependent, dependent_views, shown_view};
 use crate::values::{is_owned, is_sequence};
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Access, Rights, Securable};
-use terrace_engine::{Catalog, ColumnDef, EngineError, RelationName, Result, Space, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, RelationName, Result, Space, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{CreateSchema, Drop, Grant, Granted, Ident, Name, ObjectKind, SetSchema, Statement};
 use terrace_storage::ObjectId;
@@ -202,8 +202,10 @@ impl Run<'_> {
             let catalog = self.begin_statement().await;
             if let Some(domain) = catalog.domain_of_oid(*oid) {
                 self.drop_domain(&domain.clone(), &catalog, true, &mut vec![]).await?;
-            } else if let Some(of) = catalog.enum_types().find(|of| of.def().oid == *oid) {
-                self.drop_type(&of.def().name, of, true, &mut vec![]).await?;
+            } else if let Some(of) = catalog.own_types().find(|of| of.pg_oid() == *oid)
+                && let Some(own) = of.own()
+            {
+                self.drop_type(own.name, of, true, &mut vec![]).await?;
             }
         }
         Ok(())
@@ -303,16 +305,16 @@ impl Run<'_> {
             let run = async { self.cell.lock().await.open().replace_domain(moved).await };
             return self.cancel.run(run).await.map(|()| vec![]);
         }
-        let of = catalog.enum_type(named).ok_or_else(|| undefined_type(&set.name))?;
+        let of = catalog.own_type(named).ok_or_else(|| undefined_type(&set.name))?;
         if set.kind == ObjectKind::Domain {
             return Err(EngineError::new("42809", format!("{} is not a domain", quoted(&named.name))));
         }
-        let def = of.def();
-        actor.require_owner(catalog, ObjectId(def.oid), ("type", &def.name))?;
+        let def = of.own().ok_or_else(|| undefined_type(&set.name))?;
+        actor.require_owner(catalog, ObjectId(def.oid), ("type", def.name))?;
         let from = catalog.space_of_type(def.oid).unwrap_or(Space::PUBLIC);
         let Some(to) = self.other_schema(from, &set.to, catalog)? else { return Ok(vec![]) };
-        refuse_named(catalog, &doing(&def.name), |text| text.casts_to(&def.name))?;
-        let run = async { self.cell.lock().await.open().move_enum(of, to).await };
+        refuse_named(catalog, &doing(def.name), |text| text.casts_to(def.name))?;
+        let run = async { self.cell.lock().await.open().move_type(of, to).await };
         self.cancel.run(run).await.map(|()| vec![])
     }
 }
@@ -375,9 +377,9 @@ impl Contents {
         let schema = |space: Space| format!("schema {}", quoted(&catalog.space_name(space)));
         found.tables = catalog.tables().filter(|table| goes(table.space)).cloned().collect();
         let domains = catalog.domains().filter(|domain| goes(domain.space)).map(|domain| domain.oid);
-        let enums = catalog.enum_types().map(|of| of.def().oid);
-        // Domains first: they may be over enums.
-        found.types = domains.chain(enums.filter(|oid| catalog.space_of_type(*oid).is_some_and(goes))).collect();
+        let own = catalog.own_types().map(DataType::pg_oid);
+        // Domains first: they may be over the others.
+        found.types = domains.chain(own.filter(|oid| catalog.space_of_type(*oid).is_some_and(goes))).collect();
         let mut all: Vec<(u32, Space, Object)> = vec![];
         all.extend(found.tables.iter().map(|table| (table.oid.0, table.space, Object::Table(table.clone()))));
         let views = catalog.views().filter(|view| goes(view.space));
@@ -447,11 +449,12 @@ impl Contents {
 
     fn add_type(&mut self, (oid, space): (u32, Space), schema: &str, goes: &dyn Fn(Space) -> bool, catalog: &Catalog) {
         let domain = catalog.domain_of_oid(oid);
-        let of_enum = catalog.enum_types().find(|of| of.def().oid == oid);
-        let name = domain.map(|domain| domain.name.clone()).or_else(|| of_enum.map(|of| of.def().name.clone()));
+        let of_own = catalog.own_types().find(|of| of.pg_oid() == oid);
+        let own = of_own.and_then(DataType::own).map(|own| own.name.to_owned());
+        let name = domain.map(|domain| domain.name.clone()).or(own);
         let shown = format!("type {}", shown_type(oid, (space, &name.unwrap_or_default()), catalog));
         self.lines.push((shown.clone(), schema.to_owned()));
-        let columns = match (of_enum, domain) {
+        let columns = match (of_own, domain) {
             (Some(of), _) => columns_of(catalog, of),
             (None, Some(domain)) => super::domains::columns_of(catalog, domain),
             (None, None) => vec![],

@@ -89,7 +89,7 @@ fn what_is_in_a_schema_stays_there_through_truncate_a_rename_and_a_restart() {
         txn.drop_view(&named("r", "v")).await.unwrap();
         txn.drop_table(&gone).await.unwrap();
         txn.move_table(&table, Space::PUBLIC).await.unwrap();
-        txn.move_enum(of, Space::PUBLIC).await.unwrap();
+        txn.move_type(DataType::Enum(of), Space::PUBLIC).await.unwrap();
         txn.drop_schema(s).await.unwrap();
         txn.commit().await.unwrap();
         assert!(db.catalog().schema("r").is_none() && db.catalog().enum_type("mood").is_some());

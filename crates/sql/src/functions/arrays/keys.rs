@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 use terrace_engine::key::encode_datum;
-use terrace_engine::types::json;
+use terrace_engine::types::{Decimal, json};
 use terrace_engine::{DataType, Datum, DatumRef};
 
 static KEY: LazyLock<Arc<ScalarUDF>> =
@@ -50,11 +50,25 @@ fn key_of(items: &ArrayRef) -> Result<Vec<u8>> {
 }
 
 /// Appends what an item is compared by.
-pub(super) fn item_key(out: &mut Vec<u8>, item: DatumRef<'_>) -> Result<()> {
+pub(crate) fn item_key(out: &mut Vec<u8>, item: DatumRef<'_>) -> Result<()> {
     match item {
         DatumRef::Jsonb(text) => {
             let own = json::key(text).map_err(tunnel)?;
             encode_datum(out, Datum::Bytea(own.into()).as_ref());
+        }
+        DatumRef::Json(_) => return Err(no_equality()),
+        DatumRef::Record(record) => {
+            let mut own = vec![];
+            for value in record.values() {
+                match value {
+                    // As of rows whose columns have other digits.
+                    DatumRef::Numeric(number) => {
+                        item_key(&mut own, Datum::Decimal(Decimal::from(number).encode()).as_ref())?;
+                    }
+                    value => item_key(&mut own, value)?,
+                }
+            }
+            encode_datum(out, DatumRef::Bytea(&own));
         }
         item => encode_datum(out, item),
     }

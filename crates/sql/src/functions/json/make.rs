@@ -54,6 +54,12 @@ struct Make {
     signature: Signature,
 }
 
+/// Whether a call makes a row.
+pub(crate) fn is_row(call: &ScalarFunction) -> bool {
+    let inner = call.func.inner().as_ref() as &dyn std::any::Any;
+    inner.downcast_ref::<Make>().is_some_and(|make| matches!(make.made, Made::Row(_)))
+}
+
 /// A call. `name`: as PostgreSQL calls the function.
 pub(crate) fn call(made: Made, jsonb: bool, name: &str, args: Vec<Expr>) -> Expr {
     let signature = match args.is_empty() {

@@ -4,14 +4,18 @@ use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type}
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
 use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
-use terrace_engine::{Among, Catalog, RelationName, Space, Step};
+use terrace_engine::{Among, Catalog, DataType, RelationName, Space, Step};
 
 /// Where a relation of the user's is, and its name.
 fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
     let table = catalog.tables().find(|t| t.oid.0 == oid).map(|t| (t.space, t.name.clone()));
     let index = || find_index(catalog, oid).map(|(t, i)| (t.space, i.name.clone()));
     let view = || views::by_oid(catalog, oid).map(|view| (view.space, view.name.clone()));
-    table.or_else(index).or_else(view)
+    let composite = || {
+        let def = catalog.composite_types().find(|of| of.def().class == oid)?.def();
+        Some((catalog.space_of_type(def.oid)?, def.name.clone()))
+    };
+    table.or_else(index).or_else(view).or_else(composite)
 }
 
 /// As `oid::regclass` is shown.
@@ -40,7 +44,8 @@ pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
         let name = &RelationName::new(among, own_name);
         let index = || catalog.index(name).map(|i| i.oid.0);
         let view = || catalog.view(name).map(|view| view.oid.0);
-        catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view)
+        let composite = || catalog.composite_type(name).map(|of| of.def().class);
+        catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view).or_else(composite)
     };
     match (parts.as_slice(), among) {
         ([schema, _], None) => in_system(&[schema]),
@@ -78,9 +83,9 @@ pub(super) fn is_type_visible(c: &Call<'_>) -> Result<ArrayRef> {
 
 /// A type of the user's, or that of its arrays, as `format_type` shows it; and whether its name needs the schema.
 fn user_type(catalog: &Catalog, oid: u32) -> Option<(String, bool)> {
-    let of_enum = catalog.enum_types().find(|of| of.def().oid == oid || of.def().array == oid);
-    let (single, name, brackets) = match (of_enum, catalog.domain_of_oid(oid)) {
-        (Some(of), _) => (of.def().oid, of.def().name.clone(), if of.def().oid == oid { "" } else { "[]" }),
+    let mut own = catalog.own_types().filter_map(DataType::own);
+    let (single, name, brackets) = match (own.find(|of| of.oid == oid || of.array == oid), catalog.domain_of_oid(oid)) {
+        (Some(of), _) => (of.oid, of.name.to_owned(), if of.oid == oid { "" } else { "[]" }),
         (None, Some(domain)) => (oid, domain.name.clone(), ""),
         (None, None) => return None,
     };

@@ -50,11 +50,17 @@ fn of_extension() -> impl Iterator<Item = Row> {
 pub(super) fn rows(catalog: &Catalog) -> Vec<Row> {
     let of_tables = of_extension().chain(catalog.tables().flat_map(|table| of_columns(catalog, table)));
     let of_views = catalog.views().flat_map(|view| of_view(catalog, view));
-    of_tables.chain(of_views).chain(catalog.domains().filter_map(|domain| of_domain(domain))).collect()
+    let of_domains = catalog.domains().filter_map(|domain| of_domain(domain));
+    let of_types = catalog.composite_types().flat_map(composites::dependencies);
+    of_tables.chain(of_views).chain(of_domains).chain(of_types).collect()
 }
 
 /// `(class, object)` needs `(class, object, column)`.
-fn row((class, object): (u32, u32), (needed_class, needed, column): (u32, u32, i32), kind: &'static str) -> Row {
+pub(super) fn row(
+    (class, object): (u32, u32),
+    (needed_class, needed, column): (u32, u32, i32),
+    kind: &'static str,
+) -> Row {
     row! {
         classid: class, objid: object, objsubid: 0, refclassid: needed_class, refobjid: needed, refobjsubid: column,
         deptype: kind,

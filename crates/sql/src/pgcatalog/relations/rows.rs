@@ -87,16 +87,10 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
         "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
-        "pg_attribute" => {
-            let of_views = catalog.views().flat_map(|view| views::attributes(view));
-            catalog.tables().flat_map(|t| attribute_rows(t)).chain(of_views).chain(own::attributes()).collect()
-        }
+        "pg_attribute" => all_attributes(catalog),
         "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
-        "pg_class" => {
-            let of_views = catalog.views().map(|view| views::class(catalog, view));
-            catalog.tables().flat_map(|t| class(catalog, t)).chain(of_views).chain(own::classes()).collect()
-        }
+        "pg_class" => all_classes(catalog),
         "pg_views" => catalog.views().map(|view| views::listed(catalog, view)).collect(),
         "pg_auth_members" => catalog.members().map(member_row).collect(),
         "pg_collation" => {
@@ -151,8 +145,24 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
     }
 }
 
+/// Of `pg_attribute`.
+fn all_attributes(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().flat_map(|view| views::attributes(view));
+    let of_types = catalog.composite_types().flat_map(composites::attributes);
+    let of_tables = catalog.tables().flat_map(|t| attribute_rows(t));
+    of_tables.chain(of_views).chain(of_types).chain(own::attributes()).collect()
+}
+
+/// Of `pg_class`.
+fn all_classes(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().map(|view| views::class(catalog, view));
+    let of_types = catalog.composite_types().map(|of| composites::class(catalog, of));
+    let of_tables = catalog.tables().flat_map(|t| class(catalog, t));
+    of_tables.chain(of_views).chain(of_types).chain(own::classes()).collect()
+}
+
 fn types(catalog: &Catalog) -> Vec<Row> {
-    let of_user = catalog.enum_types().flat_map(PgType::of_enum);
+    let of_user = catalog.own_types().filter_map(PgType::of_own).flatten();
     let owner = |ty: &PgType| {
         let of = catalog.type_of_oid(ty.oid).map(|of| of.item().unwrap_or(of).pg_oid());
         of.map_or(OWNER_OID, |oid| catalog.owner(ObjectId(oid)))
@@ -457,7 +467,8 @@ pub(crate) fn schema_comment(catalog: &Catalog, oid: u32) -> Option<String> {
 /// What COMMENT has said of what is there.
 fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let tables = catalog.tables().flat_map(|t| t.indexes.iter().map(|index| index.oid).chain([t.oid]));
-    let there: BTreeSet<_> = tables.chain(catalog.views().map(|view| view.oid)).collect();
+    let classes = catalog.composite_types().map(|of| ObjectId(of.def().class));
+    let there: BTreeSet<_> = tables.chain(catalog.views().map(|view| view.oid)).chain(classes).collect();
     let comments = catalog.comments().filter(|((oid, _), _)| there.contains(oid));
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
@@ -579,10 +590,11 @@ fn type_row(t: &PgType, schema: u32, owner: u32) -> Row {
         typbyval: t.by_value,
         typtype: match t.category {
             "E" => "e",
+            "C" => "c",
             _ if t.name == "unknown" => "p",
             _ => "b",
         }, typcategory: t.category, typispreferred: false,
-        typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typinput: 0u32,
+        typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typrelid: t.relation, typinput: 0u32,
         typalign: if t.len == 8 { "d" } else { "i" },
         typstorage: if t.len < 0 && !matches!(t.oid, 22 | 30) { "x" } else { "p" },
         typtypmod: -1, typcollation: t.collation,

@@ -3,6 +3,7 @@
 //! 1. An operator is the function that PostgreSQL's operator stands for. A quoted literal beside an array is an array
 //!    of its type.
 //! 2. Beyond an array's one dimension there are no items: `a[1][1]` is NULL, and a slice is empty.
+use super::composites::Becomes;
 use super::query::parameter_number;
 use super::scope::{Clause, Scope};
 use super::types::no_operator;
@@ -144,7 +145,12 @@ impl Binder<'_> {
                 ("array with slice", self.slice_bounds(from.as_deref(), to.as_deref(), scope)?.into())
             }
         };
-        let new = self.expr(value, scope)?;
+        let item = item_type(&of).filter(|_| name == "array with");
+        let written = item.map(|item| self.written_as(value, item, Becomes::Assigned, scope)).transpose()?.flatten();
+        let new = match written {
+            Some(row) => row,
+            None => self.expr(value, scope)?,
+        };
         let given = new.get_type(&scope.schema)?;
         let args = [array].into_iter().chain(places).chain([new]).collect();
         match calls::call(name, args, &scope.schema).at_value_of(&[value])? {

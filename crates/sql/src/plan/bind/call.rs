@@ -415,7 +415,9 @@ impl Binder<'_> {
         if scope.clause.get() == Clause::Window {
             scope.rows.borrow_mut().push((table.to_owned(), at));
         }
-        let Some(relation) = relation else { return unsupported("a row of a table as a value") };
+        let Some(relation) = relation else {
+            return wrong(at, "42P01", format!("missing FROM-clause entry for table \"{table}\""));
+        };
         match (relation.never_null, relation.columns.first()) {
             (Some(column), _) => Ok(relation.columns[column].1.clone()),
             // Each row counts.

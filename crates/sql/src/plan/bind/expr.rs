@@ -12,8 +12,7 @@ use crate::plan::operators;
 use crate::plan::{choosers, rules};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::functions::core::r#struct;
-use datafusion::logical_expr::expr::{Case, InList, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator, lit};
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Name, Operator, Test, When};
@@ -27,6 +26,14 @@ impl Binder<'_> {
         exprs.iter().map(|expr| self.expr(expr, scope)).collect()
     }
 
+    fn column_or_row(&self, name: &Name, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        self.note_schema_of_column(name);
+        match self.whole_row(expr, scope)? {
+            Some(row) => Ok(row),
+            None => scope.column(name),
+        }
+    }
+
     fn boxed(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Box<Expr>> {
         Ok(Box::new(self.expr(expr, scope)?))
     }
@@ -34,10 +41,7 @@ impl Binder<'_> {
     fn kind(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let schema = &scope.schema;
         match &expr.kind {
-            ExprKind::Column(name) => {
-                self.note_schema_of_column(name);
-                scope.column(name)
-            }
+            ExprKind::Column(name) => self.column_or_row(name, expr, scope),
             ExprKind::Literal(literal) => self.literal(literal).at(expr.at),
             ExprKind::Parameter(number) if scope.clause.get().is_of_no_query() => {
                 wrong(expr.at, "42P02", format!("there is no parameter ${number}"))
@@ -96,7 +100,9 @@ impl Binder<'_> {
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
             ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
             ExprKind::With { arg, subscripts, value } => self.with_part(arg, subscripts, value, scope),
+            ExprKind::WithField { arg, field, value } => self.with_field(arg, field, value, scope),
             ExprKind::Field { arg, field } => self.field(arg, &field.name, scope),
+            ExprKind::Star(Some(_)) if let Some(row) = self.whole_row(expr, scope)? => Ok(row),
             ExprKind::Star(_) | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => unsupported("this expression"),
         }
     }
@@ -143,16 +149,6 @@ impl Binder<'_> {
         }
     }
 
-    /// A row as a value.
-    fn record(&self, fields: &[tree::Expr], scope: &Scope<'_>) -> Result<Expr> {
-        if fields.is_empty() {
-            return unsupported("a row without columns");
-        }
-        let fields = self.exprs(fields, scope)?;
-        let row = Expr::ScalarFunction(ScalarFunction::new_udf(r#struct(), fields));
-        self.made(row, &scope.schema)
-    }
-
     fn unary(&self, op: &Operator, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let bound = self.expr(arg, scope)?;
         let symbol = symbol(op)?;
@@ -185,7 +181,14 @@ impl Binder<'_> {
     fn binary(&self, op: &Operator, args: &[tree::Expr; 2], scope: &Scope<'_>) -> Result<Expr> {
         let symbol = symbol(op)?;
         if let [left, right] = args
-            && (is_row(left) || is_row(right))
+            && (is_row(left) && matches!(right.kind, ExprKind::Scalar(_))
+                || is_row(right) && matches!(left.kind, ExprKind::Scalar(_)))
+        {
+            return unsupported("a row beside a query");
+        }
+        if let [left, right] = args
+            && is_row(left)
+            && is_row(right)
         {
             let (left, right) = (self.row(left, scope)?, self.row(right, scope)?);
             return self.rows(symbol, left, right, &scope.schema).at(op.at);
@@ -193,8 +196,7 @@ impl Binder<'_> {
         // A chain of one operator leans to the left: it is bound from its beginning on.
         let (mut chain, mut first) = (vec![(op, &args[1])], &args[0]);
         while let ExprKind::Binary { op, args } = &first.kind
-            && !is_row(&args[0])
-            && !is_row(&args[1])
+            && !(is_row(&args[0]) && is_row(&args[1]))
         {
             chain.push((op, &args[1]));
             first = &args[0];
@@ -256,7 +258,7 @@ impl Binder<'_> {
     }
 
     fn distinct(&self, args: &[tree::Expr; 2], negated: bool, scope: &Scope<'_>) -> Result<Expr> {
-        if is_row(&args[0]) || is_row(&args[1]) {
+        if is_row(&args[0]) && is_row(&args[1]) {
             let (left, right) = (self.row(&args[0], scope)?, self.row(&args[1], scope)?);
             return self.rows_distinct(left, right, negated, &scope.schema);
         }
@@ -266,13 +268,17 @@ impl Binder<'_> {
 
     /// IS DISTINCT FROM.
     pub(super) fn apart(&self, left: Expr, right: Expr, negated: bool, schema: &DFSchema) -> Result<Expr> {
+        let symbol = if negated { "IS NOT DISTINCT FROM" } else { "IS DISTINCT FROM" };
+        if let Some(made) = self.row_operator(symbol, &left, &right, schema)? {
+            return Ok(made);
+        }
         let op = if negated { DfOperator::IsNotDistinctFrom } else { DfOperator::IsDistinctFrom };
         let binary = BinaryExpr { left: Box::new(left), op, right: Box::new(right) };
         self.made(Expr::BinaryExpr(binary), schema)
     }
 
     fn in_list(&self, arg: &tree::Expr, list: &[tree::Expr], negated: bool, scope: &Scope<'_>) -> Result<Expr> {
-        if is_row(arg) {
+        if is_row(arg) && list.iter().all(is_row) {
             return self.row_in_list(arg, list, negated, scope);
         }
         let (arg, items) = (self.expr(arg, scope)?, self.exprs(list, scope)?);
@@ -280,6 +286,9 @@ impl Binder<'_> {
     }
 
     pub(super) fn listed(&self, arg: Expr, list: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Expr> {
+        if let Some(made) = self.row_listed(&arg, &list, negated, schema)? {
+            return Ok(made);
+        }
         self.made(Expr::InList(InList { expr: Box::new(arg), list, negated }), schema)
     }
 

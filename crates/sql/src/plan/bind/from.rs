@@ -18,6 +18,7 @@ use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
 use crate::values::field_type;
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;
@@ -329,6 +330,9 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
         let value = self.expr(call, &scope)?;
+        if let ArrowType::Struct(_) = value.get_type(&scope.schema)? {
+            return unsupported("a function in FROM that answers a row");
+        }
         let value = match system::class_of(call) {
             Some(class) => self.name_of_class(class, value, &scope)?,
             None => value,

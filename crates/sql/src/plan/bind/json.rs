@@ -271,37 +271,12 @@ impl Binder<'_> {
         }
         let bound = self.expr(arg, scope)?;
         match bound {
-            Expr::ScalarFunction(row) if row.func.name() == "struct" => {
-                let names = (1..=row.args.len()).map(|number| format!("f{number}")).collect();
-                self.made(make::call(Made::Row(names), false, "", row.args), &scope.schema)
-            }
             Expr::Placeholder(Placeholder { id, field: None }) => {
                 let field = Some(Arc::new(field_of("", DataType::Text, true)));
                 Ok(Expr::Placeholder(Placeholder { id, field }))
             }
             other => Ok(other),
         }
-    }
-
-    /// The row of a table, or of what else has a name in FROM, as `t` and `t.*` mean it.
-    fn whole_row(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Option<Expr>> {
-        let table = match &arg.kind {
-            ExprKind::Column(name) if name.qualifier().is_empty() && scope.own(name)?.is_none() => &name.last().name,
-            ExprKind::Star(Some(table)) if table.qualifier().is_empty() => &table.last().name,
-            _ => return Ok(None),
-        };
-        let Some(relation) = scope.source.relations.iter().find(|relation| relation.name == *table) else {
-            return Ok(None);
-        };
-        if relation.value && matches!(arg.kind, ExprKind::Column(_)) {
-            return Ok(None);
-        }
-        if relation.padded {
-            return unsupported("a row of a table in an outer join");
-        }
-        let (names, columns): (Vec<String>, Vec<Expr>) = relation.columns.iter().cloned().unzip();
-        columns.iter().for_each(|column| scope.note(column, arg.at));
-        self.made(make::call(Made::Row(names), false, "", columns), &scope.schema).map(Some)
     }
 
     /// The argument of a function that answers rows.
@@ -351,7 +326,10 @@ impl Binder<'_> {
     pub(super) fn field(&self, of: &tree::Expr, field: &str, scope: &Scope<'_>) -> Result<Expr> {
         match self.part_of_rows(of, field, scope)? {
             Some(part) => Ok(part),
-            None => unsupported("this expression"),
+            None => match self.field_of_row(of, field, scope)? {
+                Some(field) => Ok(field),
+                None => unsupported("this expression"),
+            },
         }
     }
 

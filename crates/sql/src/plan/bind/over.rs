@@ -5,6 +5,7 @@
 //! 2. The plan's columns are what [`Wanted`] lists, in its order; before them stand a target's address and version, and
 //!    the addresses of the tables beside it.
 //! 3. Aggregates, windows and, in what the catalogue keeps, subqueries and parameters are refused.
+use super::composites::Becomes;
 use super::from::{Relation, Source};
 use super::query::{Around, parameter_number};
 use super::scope::{Clause, Ctes, Scope};
@@ -243,7 +244,7 @@ impl Binder<'_> {
                 titles.extend(names);
                 exprs.extend(columns);
             }
-            Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_)) => {
+            Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_)) => {
                 let (names, columns) = self.items(std::slice::from_ref(item), scope)?;
                 titles.extend(names);
                 exprs.extend(columns);
@@ -281,6 +282,12 @@ impl Binder<'_> {
     fn value_of(&self, column: &ColumnDef, value: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         if let ExprKind::Parameter(number) = value.kind {
             self.settle_parameter(parameter_number(number)?, column.data_type);
+        }
+        if let Some(row) = self.written_as(value, column.data_type, Becomes::Assigned, scope).at(value.at)? {
+            return Ok(row);
+        }
+        if let ExprKind::WithField { arg, field, value } = &value.kind {
+            return self.with_field_of((arg, Some(column)), field, value, scope);
         }
         let bound = self.expr(value, scope)?;
         let of = if is_open(&bound) { ArrowType::Null } else { bound.get_type(&scope.schema)? };

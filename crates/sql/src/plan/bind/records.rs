@@ -1,7 +1,7 @@
 //! Functions of JSON whose rows are records: `json_to_record`, `json_populate_record`, those of sets, and of jsonb.
 //!
 //! 1. What stands behind the function in FROM says which columns a record has. Of `json_populate_record(NULL::t, ...)`
-//!    and `json_populate_record(ROW(...)::t, ...)` it is the table t that says it.
+//!    and `json_populate_record(ROW(...)::t, ...)` it is the table or the composite type t that says it.
 //! 2. A column is the member of its name, as the column's type reads the member's text; NULL of a JSON null. Where
 //!    there is no such member it is the column of the row that was given, or NULL.
 //! 3. A text that is longer than a char or varchar is not cut, but refused (22001), as are other texts in INSERT.
@@ -12,12 +12,14 @@ use super::{Binder, Fault, Placed, Result, fail, unsupported, wrong};
 use crate::functions::builtin::type_name;
 use crate::functions::chars::labelled;
 use crate::functions::domains;
+use crate::functions::json::populate;
 use crate::functions::json::spread::{self as spreads, Spread};
 use crate::parse::stored::Stored;
 use crate::parse::{self, types};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, lit, when};
 use std::sync::Arc;
+use terrace_engine::types::CompositeType;
 use terrace_engine::{ColumnDef, DataType, Domain, EngineError};
 use terrace_grammar::statement::{At, Call, ColumnDefinition, Expr as Written, ExprKind, Literal, TypeName};
 
@@ -117,13 +119,15 @@ impl Binder<'_> {
         if self.defines_view() || self.is_of_text() {
             return unsupported("the row type of a table in a definition");
         }
-        let live: Vec<&ColumnDef> = match parse::relation(&to.name) {
+        let live: Vec<ColumnDef> = match parse::relation(&to.name) {
             Ok(name) if types::known(to).is_err() && to.dimensions.is_empty() => {
-                let table = self.catalog().table(&name).map(|table| &table.columns);
-                let Some(columns) = table.or_else(|| self.catalog().view(&name).map(|view| &view.columns)) else {
+                let composite = self.catalog().composite_type(&name).map(|of| columns_of(of));
+                let table = || self.catalog().table(&name).map(|table| table.columns.clone());
+                let view = || self.catalog().view(&name).map(|view| view.columns.clone());
+                let Some(columns) = composite.or_else(table).or_else(view) else {
                     return wrong(to.at, "42704", format!("type \"{}\" does not exist", to.name.shown()));
                 };
-                columns.iter().filter(|column| !column.dropped).collect()
+                columns.into_iter().filter(|column| !column.dropped).collect()
             }
             _ => return wrong(at, "42804", format!("first argument of {function} must be a row type")),
         };
@@ -232,7 +236,7 @@ impl Binder<'_> {
             to @ (DataType::Json | DataType::Jsonb) => {
                 when(text()?.is_null(), null()).otherwise(self.cast_to(part()?, to, schema)?)?
             }
-            to @ (DataType::Varchar(_) | DataType::Char(_) | DataType::Array(_)) => {
+            to @ (DataType::Varchar(_) | DataType::Char(_) | DataType::Array(_)) if !populate::is_made(to) => {
                 let item = to.item().unwrap_or(to);
                 let length = match item {
                     DataType::Varchar(length) | DataType::Char(length) => length,
@@ -247,6 +251,7 @@ impl Binder<'_> {
                 ];
                 self.cast_to(self.function_of("json member", args, schema)?, to, schema)?
             }
+            to if populate::is_made(to) => populate::populated(part()?, to),
             to => self.cast_to(text()?, to, schema)?,
         };
         Ok(match &member.otherwise {
@@ -277,6 +282,11 @@ impl Binder<'_> {
         }
         Ok(domains::checked(domain, args))
     }
+}
+
+/// The attributes of a composite type, as columns.
+fn columns_of(of: CompositeType) -> Vec<ColumnDef> {
+    of.def().attributes().map(|attribute| ColumnDef::new(&attribute.name, attribute.data_type)).collect()
 }
 
 fn is_record(to: &TypeName) -> bool {

@@ -138,6 +138,11 @@ impl Binder<'_> {
                     titles.extend(names);
                     exprs.extend(columns);
                 }
+                ExprKind::AllFields(of) => {
+                    let (names, fields): (Vec<_>, Vec<_>) = self.all_fields(of, scope)?.into_iter().unzip();
+                    titles.extend(names);
+                    exprs.extend(fields);
+                }
                 _ => {
                     titles.push(titles::title(item));
                     let bound = self.expr(&item.expr, scope)?;

@@ -193,6 +193,11 @@ impl Binder<'_> {
             let all: Vec<Expr> = columns(&plan).map(label).collect();
             plan = LogicalPlanBuilder::from(plan).project(all)?.build()?;
         }
+        let width = own.len();
+        if members.is_none() {
+            (plan, own) = self.rows_apart(plan, own)?;
+        }
+        let value = value && own.len() == width;
         let relation = Relation {
             name: shown.to_owned(),
             schemas: vec![],

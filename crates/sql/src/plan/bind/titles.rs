@@ -36,7 +36,7 @@ fn figured(expr: &Expr) -> Option<Title> {
         ExprKind::Call(call) => strong(&call.name.last().name),
         ExprKind::Special { function, .. } => strong(function.name()),
         ExprKind::Collate { arg, .. } => figured(arg),
-        ExprKind::Subscript { arg, .. } | ExprKind::With { arg, .. } => figured(arg),
+        ExprKind::Subscript { arg, .. } | ExprKind::With { arg, .. } | ExprKind::WithField { arg, .. } => figured(arg),
         ExprKind::Cast { arg, to, .. } => {
             figured(arg).filter(|title| title.strong).or_else(|| weak(&to.name.last().name))
         }

@@ -5,6 +5,7 @@
 //!    that have gone through them already.
 //! 2. An expression that gets deep is cut when it is bound: what stands above it asks for its type again.
 //! 3. A parameter that is cast at once is of the type that it is cast to; one that is a condition is boolean.
+use super::composites::Becomes;
 use super::query::parameter_number;
 use super::scope::Scope;
 use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
@@ -82,6 +83,9 @@ impl Binder<'_> {
         if let Some(made) = self.json_operator(symbol, &left, &right, schema)? {
             return Ok(made);
         }
+        if let Some(made) = self.row_operator(symbol, &left, &right, schema)? {
+            return Ok(made);
+        }
         if symbol == "^" {
             return self.function_of("power", vec![left, right], schema);
         }
@@ -147,6 +151,9 @@ impl Binder<'_> {
             let read = limits.read(text).at_value(arg.at)?;
             return Ok(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(arrow_interval(read))), None));
         }
+        if let Some(row) = self.written_as(arg, target, Becomes::Cast, scope).at(at)? {
+            return Ok(row);
+        }
         let bound = match &arg.kind {
             ExprKind::Array(items) if items.is_empty() && target.item().is_some() => {
                 return self.cast_to(Expr::Literal(ScalarValue::Utf8(Some("{}".into())), None), target, &scope.schema);
@@ -157,17 +164,16 @@ impl Binder<'_> {
             Some(class) if target.is_text() => self.name_of_class(class, bound, scope)?,
             _ => bound,
         };
-        let of = target;
         if let ExprKind::Literal(Literal::Text(text)) = &arg.kind
-            && !of.is_text()
+            && !target.is_text()
         {
-            if let Some(time) = self.named_time(text, of, &scope.schema)? {
+            if let Some(time) = self.named_time(text, target, &scope.schema)? {
                 return Ok(match limits {
                     Some(limits) => interval::limited(time, limits),
                     None => time,
                 });
             }
-            if let Some(read) = constant_time(text, of).at_value(arg.at)? {
+            if let Some(read) = constant_time(text, target).at_value(arg.at)? {
                 return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
             }
         }
