@@ -143,7 +143,7 @@ fn changes_have_all_their_clauses() {
     let conflict = insert.conflict.expect("ON CONFLICT");
     assert!(matches!(&conflict.target, Some(ConflictTarget::Elements { elements, filter: Some(_), .. })
         if elements.len() == 2 && elements[1].class.is_some()));
-    assert!(matches!(&conflict.action, ConflictAction::Update { set, filter: Some(_) } if set.len() == 2));
+    assert!(matches!(&conflict.action, ConflictAction::Update { set, filter: Some(_) } if set.len() == 3));
     assert_eq!(insert.returning.len(), 2);
     let Statement::Update(update) = statement("UPDATE t SET a[1] = 2") else { panic!("an UPDATE") };
     assert!(matches!(&update.set[..], [Assignment::One { column, value }]

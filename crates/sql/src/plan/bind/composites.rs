@@ -7,8 +7,9 @@
 use super::from::columns;
 use super::scope::{Clause, Scope};
 use super::{Binder, Placed, Result, fail, unsupported, wrong};
-use crate::cast::castable;
+use crate::cast::{LOOSE, castable};
 use crate::functions::builtin::type_name;
+use crate::functions::chars::with_blanks;
 use crate::functions::convert::is_open;
 use crate::functions::json::make::{self, Made};
 use crate::functions::rows as functions;
@@ -56,6 +57,7 @@ impl Binder<'_> {
             let message = format!("ROW expressions can have at most {MOST_FIELDS} entries");
             return Err(EngineError::new("54011", message).into());
         }
+        refuse_loose(&values, &scope.schema)?;
         let names = (1..=values.len()).map(|number| format!("f{number}")).collect();
         self.made(make::call(Made::Row(names), false, "", values), &scope.schema)
     }
@@ -250,6 +252,7 @@ impl Binder<'_> {
         let (names, columns): (Vec<String>, Vec<Expr>) = relation.columns.iter().cloned().unzip();
         columns.iter().for_each(|column| scope.note(column, arg.at));
         let never_null = relation.never_null.and_then(|at| columns.get(at).cloned());
+        refuse_loose(&columns, &scope.schema)?;
         let row = self.made(make::call(Made::Row(names), false, "", columns), &scope.schema)?;
         match (relation.padded, never_null) {
             (false, _) => Ok(Some(row)),
@@ -461,6 +464,16 @@ fn refuse_dissimilar((own, open): (&Fields, &[bool]), (other, other_open): (&Fie
         }
         if matches!(own.data_type(), ArrowType::List(_)) && own.data_type() != other.data_type() {
             return unsupported("a comparison of rows with arrays of different numerics");
+        }
+    }
+    Ok(())
+}
+
+/// 0A000 where the blanks of a char are not known, which the row's text has.
+fn refuse_loose(values: &[Expr], schema: &DFSchema) -> Result<()> {
+    for value in values {
+        if field_type(value.to_field(schema)?.1.as_ref()) == Some(LOOSE) {
+            with_blanks(value.clone(), 0)?;
         }
     }
     Ok(())
