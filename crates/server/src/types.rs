@@ -3,7 +3,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use terrace_engine::types::EnumType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of, is_decimal};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, enum_of, is_decimal, items_of};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,7 @@ pub(crate) fn wire(field: &Field) -> Wire {
     let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
     let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC | VARCHAR_ARRAY | BPCHAR_ARRAY | NUMERIC_ARRAY);
     let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
-    let of = match field.data_type() {
-        DataType::List(item) => enum_of(item.data_type()),
-        single => enum_of(single),
-    };
+    let of = enum_of(items_of(field.data_type()).map_or(field.data_type(), |item| item.data_type()));
     Wire { oid, size, typmod, of }
 }
 
@@ -102,12 +99,11 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::BinaryView => (JSON, -1),
         DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
+        array if let Some(item) = items_of(array) => match enum_of(item.data_type()) {
+            Some(of) => (of.def().array, -1),
+            None => (array_oid(by_arrow(item.data_type()).0).unwrap_or(TEXT_ARRAY), -1),
+        },
         DataType::Struct(_) => (RECORD, -1),
-        DataType::List(item) if let Some(of) = enum_of(item.data_type()) => (of.def().array, -1),
-        DataType::List(item) => {
-            let (item, _) = by_arrow(item.data_type());
-            (array_oid(item).unwrap_or(TEXT_ARRAY), -1)
-        }
         _ => (TEXT, -1),
     }
 }

@@ -6,9 +6,12 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     Assignment, At, Conflict, ConflictAction, ConflictTarget, Delete, Expr, ExprKind, Ident, IndexElement, Insert,
-    Item, Name, Overriding, Query, Refused, Update, With, Written,
+    Item, Name, Overriding, Query, Refused, Subscript, Update, With, Written,
 };
 use std::ops::Range;
+
+/// Columns that are assigned to, and which parts of them.
+type Targets = (Vec<Ident>, Vec<Vec<Subscript>>);
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self, with: Option<With>) -> Result<Insert> {
@@ -17,24 +20,24 @@ impl Parser<'_> {
         let target = self.relation_name()?;
         let alias = if self.eat_word(K::As) { Some(self.ident()?) } else { None };
         let mut place = 0..0;
-        let (columns, overriding, source) = self.insert_rest(&mut place)?;
+        let ((columns, parts), overriding, source) = self.insert_rest(&mut place)?;
         let conflict = match self.at_word(K::On) {
             true => Some(self.conflict(alias.as_ref().unwrap_or(target.last()))?),
             false => None,
         };
         let returning = self.maybe_returning()?;
-        Ok(Insert { at, with, target, alias, columns, overriding, source, place, conflict, returning })
+        Ok(Insert { at, with, target, alias, columns, parts, overriding, source, place, conflict, returning })
     }
 
     /// The columns and what they get. `place`: to be set to where that stands.
-    fn insert_rest(&mut self, place: &mut Range<At>) -> Result<(Vec<Ident>, Option<Overriding>, Option<Query>)> {
+    fn insert_rest(&mut self, place: &mut Range<At>) -> Result<(Targets, Option<Overriding>, Option<Query>)> {
         if self.eat_word(K::Default) {
             self.expect_word(K::Values)?;
-            return Ok((vec![], None, None));
+            return Ok((Targets::default(), None, None));
         }
-        let mut columns = vec![];
+        let mut columns = Targets::default();
         if self.at(Kind::LeftParen) && !self.query_in_parens_follows() {
-            columns = self.list_in_parens(Self::target)?;
+            columns = self.list_in_parens(Self::target_or_part)?.into_iter().unzip();
         }
         let overriding = self.overriding()?;
         if !self.at_any(&[K::Select, K::Values, K::With, K::Table]) && !self.at(Kind::LeftParen) {
@@ -176,8 +179,11 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// `a[1] = x`, `a['b'][2] = x`.
-    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
+    /// A column, or a part of it: `a[1]`, `a['b'][2]`.
+    fn target_or_part(&mut self) -> Result<(Ident, Vec<Subscript>)> {
+        if self.ahead(1).kind != Kind::LeftBracket {
+            return Ok((self.target()?, vec![]));
+        }
         let column = self.ident()?;
         let mut subscripts = vec![];
         while self.at(Kind::LeftBracket) {
@@ -188,11 +194,19 @@ impl Parser<'_> {
             self.indirection(Expr { at, kind: ExprKind::Default })?;
             self.refuse(at, "assignment to a part of a part");
         }
+        Ok((column, subscripts))
+    }
+
+    /// `a[1] = x`, `a['b'][2] = x`.
+    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
+        let (column, subscripts) = self.target_or_part()?;
         self.expect(Kind::Equal)?;
         let whole = Name::new(vec![called.clone(), column.clone()]);
         let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
         let value = Box::new(self.expr()?);
-        Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscripts, value } }, column })
+        let at = value.at;
+        let kind = ExprKind::With { column: column.clone(), arg, subscripts, value };
+        Ok(Assignment::One { value: Expr { at, kind }, column })
     }
 
     /// The alias of a table that is changed. SET is none without AS.

@@ -113,7 +113,7 @@ impl<'t> Walk<'_, 't> {
                 self.expr(arg);
                 self.subscript(subscript);
             }
-            ExprKind::With { arg, subscripts, value } => {
+            ExprKind::With { column: _, arg, subscripts, value } => {
                 self.exprs([arg.as_ref(), value.as_ref()]);
                 subscripts.iter().for_each(|subscript| self.subscript(subscript));
             }
@@ -259,7 +259,7 @@ pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
             each(arg);
             each_of_subscript(subscript, each);
         }
-        ExprKind::With { arg, subscripts, value } => {
+        ExprKind::With { column: _, arg, subscripts, value } => {
             each(arg);
             each(value);
             subscripts.iter_mut().for_each(|subscript| each_of_subscript(subscript, each));

@@ -18,6 +18,7 @@ use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
+use crate::values::arrays::is_array;
 use crate::values::{
     array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
 };
@@ -68,7 +69,7 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
             if [&lt, &rt].into_iter().any(|of| {
                 is_json(of)
                     || *of == arrow_type(DataType::Jsonb)
-                    || matches!(of, ArrowType::List(_))
+                    || is_array(of)
                     || enum_of(of).is_some()
             }) =>
         {
@@ -148,7 +149,7 @@ fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) ->
     }
     let text = |t: &ArrowType, open: bool| open || is(t, DataType::Text);
     // One side is text, or no side has a type.
-    if matches!(lt, ArrowType::List(_)) || matches!(rt, ArrowType::List(_)) {
+    if is_array(&lt) || is_array(&rt) {
         return Err(tunnel(EngineError::unsupported("|| of arrays is not supported")));
     }
     if !text(&lt, lo) && !text(&rt, ro) {

@@ -20,6 +20,7 @@ use crate::functions::convert::{self, constant, convert, convert_scalar, is_open
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -525,13 +526,13 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
             Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
         }
-        (from, ArrowType::List(item)) => {
+        (from, to) if let Some(item) = items_of(to) => {
             let Some(to) = field_type(&cast.field) else {
                 let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
                 return Err(tunnel(EngineError::unsupported(message)));
             };
             match (from, field_type(&source)) {
-                (ArrowType::List(_), Some(from)) if castable(from, to) != Castable::Never => {}
+                (given, Some(from)) if is_array(given) && castable(from, to) != Castable::Never => {}
                 _ if is_text => {}
                 _ => return cannot(to.base_name()),
             }
@@ -572,7 +573,7 @@ fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// `row(..) IS NULL`: every field is. `row(..) IS NOT NULL`: no field is.
 fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
-    if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
+    if !is_row(&value.get_type(schema)?) {
         return Ok(test(value));
     }
     let fields = match value {

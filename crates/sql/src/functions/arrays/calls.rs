@@ -111,9 +111,7 @@ impl Function {
             let own = match slot {
                 Slot::Array if item_type(field.data_type()).is_none() => return Ok(None),
                 Slot::Array => given.and_then(DataType::item),
-                Slot::Item if given.is_some_and(|given| given.item().is_some()) => {
-                    return Err(tunnel(super::several_dimensions()));
-                }
+                Slot::Item if given.is_some_and(|given| given.item().is_some()) => return Ok(None),
                 Slot::Item => given,
                 fixed => match given {
                     Some(given) if is_implicit(given, fixed.of(DataType::Text)) => continue,

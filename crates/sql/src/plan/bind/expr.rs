@@ -95,7 +95,9 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) => self.array_of_query(query, expr.at, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
             ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
-            ExprKind::With { arg, subscripts, value } => self.with_part(arg, subscripts, value, scope),
+            ExprKind::With { column, arg, subscripts, value } => {
+                self.with_part(&column.name, arg, (subscripts, value), scope)
+            }
             ExprKind::Field { arg, field } => self.field(arg, &field.name, scope),
             ExprKind::Star(_) | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => unsupported("this expression"),
         }
