@@ -401,7 +401,6 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
                 return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
             }
-            (name @ ("min" | "max"), By::Key) if is_array(&of) => return Err(refused(name, &of)),
             ("count", By::Json) => {}
             (name, By::Json) => {
                 return Err(tunnel(EngineError::unsupported(format!("{name} of DISTINCT jsonb is not supported"))));

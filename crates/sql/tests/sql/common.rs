@@ -1,7 +1,6 @@
 //! A database in memory, and clients of it.
 #![allow(dead_code, reason = "each test file uses a part")]
 use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::arrow::util::display::array_value_to_string;
 use futures::StreamExt;
 use std::sync::Arc;

@@ -91,7 +91,7 @@ impl Binder<'_> {
         let mut numbers = vec![];
         for subscript in subscripts {
             match subscript {
-                Subscript::Index(at) if slices => numbers.extend([lit(1i32), self.subscript_number(at, scope)?]),
+                Subscript::Index(at) if slices => numbers.extend([lit(1i64), self.subscript_number(at, scope)?]),
                 Subscript::Index(at) => numbers.push(self.subscript_number(at, scope)?),
                 Subscript::Slice(from, to) => {
                     numbers.extend(self.slice_bounds(from.as_deref(), to.as_deref(), scope)?);

@@ -383,7 +383,8 @@ impl Binder<'_> {
     fn arguments(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
         let mut args = self.arguments_of_any(name, call, scope)?;
         if let ("array_agg", [arg]) = (name, args.as_mut_slice())
-            && is_array(&arg.get_type(&scope.schema)?)
+            && let of = arg.get_type(&scope.schema)?
+            && matches!(of, ArrowType::List(_))
         {
             *arg = array(std::mem::take(arg));
         }

@@ -18,7 +18,7 @@ const TEXT: Slot = Slot::Is(DataType::Text);
 const BOOL: Slot = Slot::Is(DataType::Bool);
 
 /// Stands for a bound of a slice that is not written.
-pub(crate) const OPEN: [i32; 2] = [i32::MIN, i32::MAX];
+pub(crate) const OPEN: [i64; 2] = [i64::MIN, i64::MAX];
 
 type Run = fn(DataType, &[Datum]) -> Result<Datum>;
 
@@ -112,6 +112,9 @@ pub(super) const TABLE: &[Function] = &[
         sees: true,
         compatible: true,
         ..measures("width_bucket array", &[Slot::Item, Slot::Array], INT, |_, v| {
+            if view(&v[1])?.shape().len() > 1 {
+                return Err(EngineError::new("2202E", "thresholds must be one-dimensional array"));
+            }
             let bounds = items(&v[1])?;
             if bounds.iter().any(Datum::is_null) {
                 return Err(EngineError::new("22004", "thresholds array must not contain NULLs"));
@@ -130,7 +133,7 @@ pub(super) const TABLE: &[Function] = &[
                 return Err(EngineError::new("2202E", message));
             }
             match shape.first() {
-                Some(outer) => parts::slice(of, &v[0], &[[outer.first, outer.last() - less]]),
+                Some(outer) => parts::slice(of, &v[0], &[[OPEN[0], i64::from(outer.last()) - i64::from(less)]]),
                 None => Ok(v[0].clone()),
             }
         })
@@ -204,16 +207,16 @@ pub(super) const TABLE: &[Function] = &[
     },
 ];
 
-/// An array, and up to six times two bounds.
+/// An array, and up to six times two bounds, which are integers, or one of [`OPEN`].
 const BOUNDS: [Slot; 13] = {
-    let mut slots = [INT; 13];
+    let mut slots = [Slot::Is(DataType::Int8); 13];
     slots[0] = Slot::Array;
     slots
 };
 
 /// The same with the new items.
 const NEW_BOUNDS: [Slot; 14] = {
-    let mut slots = [INT; 14];
+    let mut slots = [Slot::Is(DataType::Int8); 14];
     (slots[0], slots[1]) = (Slot::Array, Slot::Array);
     slots
 };
@@ -382,8 +385,12 @@ fn numbers(values: &[Datum]) -> Result<Vec<i32>> {
 }
 
 /// Bounds of slices, by twos.
-fn bounds(values: &[Datum]) -> Result<Vec<[i32; 2]>> {
-    Ok(numbers(values)?.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
+fn bounds(values: &[Datum]) -> Result<Vec<[i64; 2]>> {
+    let bound = |value: &Datum| match value {
+        Datum::Int8(bound) => Ok(*bound),
+        other => Err(wrong(other)),
+    };
+    values.chunks_exact(2).map(|pair| Ok([bound(&pair[0])?, bound(&pair[1])?])).collect()
 }
 
 /// The dimension that is asked for; `None`: there is none.

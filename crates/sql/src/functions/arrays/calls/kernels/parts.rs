@@ -20,11 +20,10 @@ fn shape_of(whole: &Datum) -> Result<Shape> {
 }
 
 /// The dimensions that the first and last numbers say. 54000
-fn between(bounds: &[[i32; 2]]) -> Result<Vec<Dimension>> {
-    let one = |[from, to]: &[i32; 2]| {
-        let length = i64::from(*to) - i64::from(*from) + 1;
-        let length = i32::try_from(length).ok().filter(|length| *length >= 0).ok_or_else(Shape::too_large)?;
-        Ok(Dimension { length, first: *from })
+fn between(bounds: &[[i64; 2]]) -> Result<Vec<Dimension>> {
+    let one = |[from, to]: &[i64; 2]| {
+        let length = i32::try_from(to - from + 1).ok().filter(|length| *length >= 0).ok_or_else(Shape::too_large)?;
+        Ok(Dimension { length, first: i32::try_from(*from).map_err(|_| Shape::too_large())? })
     };
     let made = bounds.iter().map(one).collect::<Result<Vec<Dimension>>>()?;
     Shape::new(&made)?;
@@ -32,11 +31,11 @@ fn between(bounds: &[[i32; 2]]) -> Result<Vec<Dimension>> {
 }
 
 /// The places of the items between these numbers, in order.
-fn places(shape: &Shape, bounds: &[[i32; 2]]) -> Vec<usize> {
+fn places(shape: &Shape, bounds: &[[i64; 2]]) -> Vec<usize> {
     let mut places = vec![0];
     for (dimension, [from, to]) in shape.iter().zip(bounds) {
         let own = |place: usize| {
-            (*from..=*to).map(move |at| place * dimension.length as usize + (at - dimension.first) as usize)
+            (*from..=*to).map(move |at| place * dimension.length as usize + (at - i64::from(dimension.first)) as usize)
         };
         places = places.into_iter().flat_map(own).collect();
     }
@@ -44,29 +43,29 @@ fn places(shape: &Shape, bounds: &[[i32; 2]]) -> Vec<usize> {
 }
 
 /// The bounds of all dimensions, of which the first ones are given.
-fn of_all(shape: &Shape, given: &[[i32; 2]]) -> Vec<[i32; 2]> {
+fn of_all(shape: &Shape, given: &[[i64; 2]]) -> Vec<[i64; 2]> {
     let own = |(at, dimension): (usize, &Dimension)| {
         let [from, to] = given.get(at).copied().unwrap_or(OPEN);
-        let first = if from == OPEN[0] { dimension.first } else { from };
-        [first, if to == OPEN[1] { dimension.last() } else { to }]
+        let first = if from == OPEN[0] { dimension.first.into() } else { from };
+        [first, if to == OPEN[1] { dimension.last().into() } else { to }]
     };
     shape.iter().enumerate().map(own).collect()
 }
 
 /// Invariant 1.
-pub(super) fn slice(of: DataType, whole: &Datum, given: &[[i32; 2]]) -> Result<Datum> {
+pub(super) fn slice(of: DataType, whole: &Datum, given: &[[i64; 2]]) -> Result<Datum> {
     let shape = shape_of(whole)?;
     if shape.len() < given.len() || shape.is_empty() {
         return shaped(of, &[], vec![]);
     }
     let mut bounds = of_all(&shape, given);
     for (dimension, [from, to]) in shape.iter().zip(&mut bounds) {
-        (*from, *to) = ((*from).max(dimension.first), (*to).min(dimension.last()));
+        (*from, *to) = ((*from).max(dimension.first.into()), (*to).min(dimension.last().into()));
         if from > to {
             return shaped(of, &[], vec![]);
         }
     }
-    let length = |[from, to]: &[i32; 2]| Dimension { length: to - from + 1, first: 1 };
+    let length = |[from, to]: &[i64; 2]| Dimension { length: (to - from + 1) as i32, first: 1 };
     let dimensions: Vec<Dimension> = bounds.iter().map(length).collect();
     let mut all: Vec<Option<Datum>> = items(whole)?.into_iter().map(Some).collect();
     let values = places(&shape, &bounds).into_iter().filter_map(|place| all.get_mut(place)?.take()).collect();
@@ -78,8 +77,8 @@ fn no_subscript() -> EngineError {
 }
 
 /// An array of one dimension with room for these numbers, NULL where nothing was.
-fn grown(whole: &Datum, dimension: Dimension, [from, to]: [i32; 2]) -> Result<(Dimension, Vec<Datum>)> {
-    let made = between(&[[from.min(dimension.first), to.max(dimension.last())]])?[0];
+fn grown(whole: &Datum, dimension: Dimension, [from, to]: [i64; 2]) -> Result<(Dimension, Vec<Datum>)> {
+    let made = between(&[[from.min(dimension.first.into()), to.max(dimension.last().into())]])?[0];
     let mut values = items(whole)?;
     let _asked = memory::ask("an array", made.length as u64 * 24)?;
     let before = (i64::from(dimension.first) - i64::from(made.first)) as usize;
@@ -102,7 +101,7 @@ pub(super) fn with_item(of: DataType, v: &[Datum]) -> Result<Datum> {
         return Err(wrong("wrong number of array subscripts"));
     }
     if let ([dimension], [at]) = (&*shape, at.as_slice()) {
-        let (dimension, mut values) = grown(&v[0], *dimension, [*at, *at])?;
+        let (dimension, mut values) = grown(&v[0], *dimension, [i64::from(*at); 2])?;
         values[(i64::from(*at) - i64::from(dimension.first)) as usize] = v[1].clone();
         return shaped(of, &[dimension], values);
     }
@@ -140,7 +139,7 @@ pub(super) fn with_slice(of: DataType, v: &[Datum]) -> Result<Datum> {
         if from > to {
             return Err(wrong("upper bound cannot be less than lower bound"));
         }
-        if !alone && (*from < dimension.first || *to > dimension.last()) {
+        if !alone && (*from < dimension.first.into() || *to > dimension.last().into()) {
             return Err(wrong("array subscript out of range"));
         }
     }
