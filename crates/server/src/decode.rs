@@ -3,7 +3,9 @@ use crate::encode::{DAYS_2000, EPOCH_2000};
 use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
 use terrace_engine::types::array::MOST_DIMENSIONS;
-use terrace_engine::types::{DATES, DAY_MICROS, Dimension, FIRST_TIMESTAMP, Interval, Shape, is_infinite, is_infinite_date};
+use terrace_engine::types::{
+    DATES, DAY_MICROS, Dimension, FIRST_TIMESTAMP, Interval, Shape, is_infinite, is_infinite_date,
+};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
@@ -137,7 +139,8 @@ fn array(mut bytes: Bytes, (oid, data_type): (u32, DataType), number: usize) -> 
             return Ok(());
         }
         let length = usize::try_from(length).ok().filter(|length| *length <= bytes.remaining()).ok_or(Unread(None))?;
-        let item = parameter(Some(&bytes.split_to(length)), true, oid, data_type, number).map_err(|e| Unread(Some(e)))?;
+        let item =
+            parameter(Some(&bytes.split_to(length)), true, oid, data_type, number).map_err(|e| Unread(Some(e)))?;
         text.push('"');
         text.push_str(&item.to_string().replace('\\', "\\\\").replace('"', "\\\""));
         text.push('"');

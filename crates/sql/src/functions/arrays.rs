@@ -218,9 +218,8 @@ impl MakeArray {
 /// The shape of an array that is made of these, which are alike (2202E); `None`: NULL.
 fn outer_shape(parts: impl Iterator<Item = Option<Shape>>) -> terrace_engine::Result<Shape> {
     let (mut first, mut count, mut bare): (Option<Shape>, i32, bool) = (None, 0, false);
-    let unlike = || {
-        EngineError::new("2202E", "multidimensional arrays must have array expressions with matching dimensions")
-    };
+    let unlike =
+        || EngineError::new("2202E", "multidimensional arrays must have array expressions with matching dimensions");
     for part in parts {
         count += 1;
         match (part.filter(|part| !part.is_empty()), &first) {

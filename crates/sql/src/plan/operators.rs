@@ -67,10 +67,7 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
         }
         Some(function)
             if [&lt, &rt].into_iter().any(|of| {
-                is_json(of)
-                    || *of == arrow_type(DataType::Jsonb)
-                    || is_array(of)
-                    || enum_of(of).is_some()
+                is_json(of) || *of == arrow_type(DataType::Jsonb) || is_array(of) || enum_of(of).is_some()
             }) =>
         {
             return Err(tunnel(undefined(function, &lt, &rt)));

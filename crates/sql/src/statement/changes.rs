@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result, Table};
 use terrace_grammar::statement::{
-    Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name, Node,
-    Overriding, Query, Select, Statement, Update, With, walk,
+    Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
+    Node, Overriding, Query, Select, Statement, Update, With, walk,
 };
 
 /// A column that is assigned to, and its value.

@@ -16,9 +16,9 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
-use terrace_engine::{Domain, DomainCheck};
 use terrace_engine::types::Digits;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
+use terrace_engine::{Domain, DomainCheck};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
 };

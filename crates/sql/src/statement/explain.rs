@@ -12,7 +12,9 @@ mod tree;
 
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
-use crate::statement::changes::{assigned, called, delete_over, plain_values, update_over, with_inside, with_whole_columns};
+use crate::statement::changes::{
+    assigned, called, delete_over, plain_values, update_over, with_inside, with_whole_columns,
+};
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;

@@ -41,6 +41,10 @@ fn texts_of_arrays() {
     ] {
         assert_eq!(read(of, given), want, "{given}");
     }
+}
+
+#[test]
+fn texts_that_are_no_arrays() {
     let malformed = |text: &str, detail: &str| {
         assert_eq!(read(DataType::Int4, text), format!("22P02 malformed array literal: \"{text}\" {detail}"));
     };
@@ -77,9 +81,12 @@ fn texts_of_arrays() {
     }
     malformed("[1:2]{1,2}", "Missing \"=\" after array dimensions.");
     malformed("[1:2]=1", "Array contents must start with \"{\".");
-    for (text, state) in
-        [("[2:1]={}", "2202E"), ("{x}", "22P02"), ("[2147483647:2147483647]={1}", "54000"), ("{{{{{{{1}}}}}}}", "54000")]
-    {
+    for (text, state) in [
+        ("[2:1]={}", "2202E"),
+        ("{x}", "22P02"),
+        ("[2147483647:2147483647]={1}", "54000"),
+        ("{{{{{{{1}}}}}}}", "54000"),
+    ] {
         assert!(read(DataType::Int4, text).starts_with(state), "{text}");
     }
 }
@@ -120,7 +127,7 @@ fn arrays_are_ordered_as_in_postgresql() {
 #[test]
 fn shapes_are_ordered_behind_items() {
     let of = DataType::Int4.array().unwrap();
-    let ascending = ["{1,2}", "[2:3]={1,2}", "{{1},{2}}", "{{1,2}}", "{1,2,3}", "{{1},{3}}"];
+    let ascending = ["{1,2}", "[2:3]={1,2}", "{{1,2}}", "{{1},{2}}", "{1,2,3}", "{{1},{3}}"];
     let ascending = ascending.map(|text| of.parse(text).unwrap());
     for (i, a) in ascending.iter().enumerate() {
         for (j, b) in ascending.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within groups, and what
-//! their fields say of char(n).
+//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within groups, and
+//! what their fields say of char(n).
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
 //!
@@ -130,8 +130,9 @@ impl AggregateUDFImpl for Extreme {
         let field = self.theirs.return_field(fields)?;
         let [of] = fields else { return Ok(field) };
         Ok(match field_type(of) {
-            Some(told) if matches!(told.item().unwrap_or(told), terrace_engine::DataType::Char(_))
-                && field.data_type() == of.data_type() =>
+            Some(told)
+                if matches!(told.item().unwrap_or(told), terrace_engine::DataType::Char(_))
+                    && field.data_type() == of.data_type() =>
             {
                 Arc::new(field.as_ref().clone().with_metadata(of.metadata().clone()))
             }

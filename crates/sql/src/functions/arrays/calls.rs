@@ -8,6 +8,7 @@
 //!
 //! Source: PostgreSQL 15 documentation, "Array Functions and Operators" (9.19), "Polymorphic Types" (38.2.5); pg_proc.
 use super::item_type;
+use crate::cast::LOOSE;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::builtin::is_implicit;
@@ -71,7 +72,12 @@ pub(crate) fn call(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Opt
     let fields = args.iter().map(|arg| Ok(arg.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = args.iter().map(is_open).collect();
     let Some(item) = function.item(&fields, &open)? else { return Ok(None) };
-    if function.sees && matches!(item, DataType::Char(_)) {
+    let item = match item {
+        // The column that is assigned to says how long they are.
+        DataType::Char(_) if function.assigns() => LOOSE,
+        item => item,
+    };
+    if function.sees && !function.assigns() && matches!(item, DataType::Char(_)) {
         return Err(crate::functions::chars::array_refused());
     }
     let wanted = function.takes.iter().map(|slot| slot.of(item));
@@ -96,6 +102,11 @@ impl Slot {
 }
 
 impl Function {
+    /// Whether a part of a column is assigned to.
+    fn assigns(&self) -> bool {
+        self.name.starts_with("array with")
+    }
+
     /// The type of the items (invariant 1); `None`: the arguments do not fit.
     fn item(&self, fields: &[FieldRef], open: &[bool]) -> Result<Option<DataType>> {
         if fields.len() < self.least || fields.len() > self.takes.len() {

@@ -282,7 +282,13 @@ impl Column {
                     let opens = shape.opens(at);
                     // The parts of the whole are those of its first dimension.
                     let whole = at > 0 && opens + 1 >= shape.len();
-                    out.push_str(if at == 0 { "" } else if whole { between } else { "," });
+                    out.push_str(if at == 0 {
+                        ""
+                    } else if whole {
+                        between
+                    } else {
+                        ","
+                    });
                     out.extend(std::iter::repeat_n('[', opens));
                     items.write(item, out)?;
                     out.extend(std::iter::repeat_n(']', shape.closes(at)));

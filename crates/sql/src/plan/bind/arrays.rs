@@ -102,13 +102,10 @@ impl Binder<'_> {
     }
 
     /// What a column becomes by `SET a[1] = value`.
-    pub(super) fn with_part(
-        &self,
-        column: &str,
-        whole: &tree::Expr,
-        (subscripts, value): (&[Subscript], &tree::Expr),
-        scope: &Scope<'_>,
-    ) -> Result<Expr> {
+    pub(super) fn with_part(&self, with: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let ExprKind::With { column, arg: whole, subscripts, value } = &with.kind else {
+            return self.expr(with, scope);
+        };
         if let ExprKind::Default = value.kind {
             return wrong(value.at, "0A000", "cannot set an array element to DEFAULT");
         }
@@ -116,7 +113,7 @@ impl Binder<'_> {
         let of = array.get_type(&scope.schema)?;
         if item_type(&of).is_none() {
             return match of {
-                ArrowType::LargeBinary => self.jsonb_with_part((column, array), subscripts, value, scope),
+                ArrowType::LargeBinary => self.jsonb_with_part((&column.name, array), subscripts, value, scope),
                 of => no_subscripts(&of, whole.at),
             };
         }
@@ -135,7 +132,8 @@ impl Binder<'_> {
                 };
                 let given = type_name(&given);
                 let message = format!(
-                    "subscripted assignment to \"{column}\" requires type {wanted} but expression is of type {given}"
+                    "subscripted assignment to \"{}\" requires type {wanted} but expression is of type {given}",
+                    column.name
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 fail(value.at, EngineError::new("42804", message).with_hint(hint))

@@ -8,12 +8,12 @@
 use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::{Binder, Fault, Placed, Result, json, named, system, unsupported, wrong};
+use crate::functions::arrays::{array, gathered};
 use crate::functions::arrays::{calls, item_type};
 use crate::functions::convert::is_open;
 use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
-use crate::functions::arrays::{array, gathered};
 use crate::values::arrays::is_array;
 use crate::values::{PG_TYPE, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;

@@ -95,9 +95,7 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) => self.array_of_query(query, expr.at, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
             ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
-            ExprKind::With { column, arg, subscripts, value } => {
-                self.with_part(&column.name, arg, (subscripts, value), scope)
-            }
+            ExprKind::With { .. } => self.with_part(expr, scope),
             ExprKind::Field { arg, field } => self.field(arg, &field.name, scope),
             ExprKind::Star(_) | ExprKind::AllFields(_) | ExprKind::CurrentOf(_) => unsupported("this expression"),
         }

@@ -448,7 +448,7 @@ fn position(of: DataType, values: &[Datum]) -> Result<Datum> {
     let from = match values.get(2) {
         Some(Datum::Null) => return Err(EngineError::new("22004", "initial position must not be null")),
         Some(from) => number(from)?,
-        None => 1,
+        None => i32::MIN,
     };
     for (at, item) in (one_dimension(&values[0], SEARCH)?..).zip(items(&values[0])?) {
         if at >= from && same(of, &item, &values[1])? {
@@ -498,6 +498,16 @@ fn split(whole: &str, separator: &Datum, null: &Datum) -> Result<Datum> {
 
 /// JSON of keys and values: of one array, where they take turns, or of two.
 fn object(v: &[Datum]) -> Result<String> {
+    let shape = view(&v[0])?.shape();
+    let wrong_number = || EngineError::new("2202E", "wrong number of array subscripts");
+    match (v.get(1), &*shape) {
+        (Some(values), own) if own.len() > 1 || own.len() != view(values)?.shape().len() => return Err(wrong_number()),
+        (None, [_, pair]) if pair.length != 2 => {
+            return Err(EngineError::new("2202E", "array must have two columns"));
+        }
+        (None, [_, _, _, ..]) => return Err(wrong_number()),
+        _ => {}
+    }
     let mut keys = items(&v[0])?;
     let values = match v.get(1) {
         Some(values) => items(values)?,
