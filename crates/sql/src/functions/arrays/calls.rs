@@ -8,7 +8,6 @@
 //!
 //! Source: PostgreSQL 15 documentation, "Array Functions and Operators" (9.19), "Polymorphic Types" (38.2.5); pg_proc.
 use super::item_type;
-use crate::cast::LOOSE;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::builtin::is_implicit;
@@ -74,7 +73,7 @@ pub(crate) fn call(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Opt
     let Some(item) = function.item(&fields, &open)? else { return Ok(None) };
     let item = match item {
         // The column that is assigned to says how long they are.
-        DataType::Char(_) if function.assigns() => LOOSE,
+        DataType::Char(_) if function.assigns() => DataType::Text,
         item => item,
     };
     if function.sees && !function.assigns() && matches!(item, DataType::Char(_)) {

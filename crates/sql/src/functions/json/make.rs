@@ -212,7 +212,7 @@ enum Form {
     Json(ArrayRef),
     Time(ArrayRef),
     Quoted(ArrayRef),
-    Items(Box<Column>, Arrays),
+    Items(Box<Column>, Box<Arrays>),
     Members(Vec<(String, Column)>),
 }
 
@@ -235,7 +235,7 @@ impl Column {
             of if let (Some(item), Some(arrays)) = (items_of(of), Arrays::of(array)) => {
                 let items = Box::new(Column::of(arrays.lists().values(), item)?);
                 let array = Arc::new(arrays.lists().clone());
-                return Ok(Column { array, form: Form::Items(items, arrays) });
+                return Ok(Column { array, form: Form::Items(items, Box::new(arrays)) });
             }
             ArrowType::Struct(fields) => {
                 let parts = array.as_struct().columns().iter().zip(fields);
