@@ -207,6 +207,7 @@ impl Txn {
         let mut entries: Vec<Vec<u8>> = Vec::new();
         newest_rows(self.store(), table, |row: NewestRow<'_>| {
             let view = RowView { table, bytes: row.bytes };
+            index.columns.iter().try_for_each(|&column| key::no_key(view.get(column)))?;
             entries.push(key::encode_entry(index, view, row.rid));
             Ok(())
         })

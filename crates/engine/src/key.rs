@@ -10,7 +10,8 @@
 //! float4, float8          big-endian bits; positive: sign flipped, negative: all flipped; -0 as 0, NaN the greatest
 //! text, bytea  its bytes, 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00; char(n) without the blanks at its end
 //! uuid         16 bytes
-//! array        its items, each as a column, then 0x00
+//! array        its items, each as a column, then 0x00; of one that begins with another number than 1, or has several
+//!              dimensions, there is no key ([`no_key`]): between those that there are, there is no room for it
 //! composite    its attributes, each as a column: none is added to, or dropped from, a type of which there are keys
 //! ```
 //!
@@ -34,6 +35,18 @@ const VALUE: u8 = 1;
 const NULL: u8 = 2;
 /// Behind the items of an array: below all that an item begins with, so that the shorter of two is first.
 const END: u8 = 0;
+
+/// Refuses what has no key.
+pub(crate) fn no_key(value: DatumRef<'_>) -> Result<()> {
+    match value {
+        DatumRef::Array(array) if !array.is_plain() => {
+            let message = "indexes and foreign keys of arrays that have several dimensions, or do not begin with \
+                           number 1, are not supported";
+            Err(EngineError::unsupported(message))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Appends one column.
 pub fn encode_datum(out: &mut Vec<u8>, value: DatumRef<'_>) {
@@ -154,6 +167,7 @@ pub(crate) fn encode_prefix(table: &Table, index: &Index, values: &[Datum]) -> R
             DataType::Varchar(_) | DataType::Char(_) => DataType::Text.admits(value.as_ref())?,
             other => other.admits(value.as_ref())?,
         }
+        no_key(value.as_ref())?;
         encode_datum(&mut out, value.as_ref());
     }
     Ok(out)

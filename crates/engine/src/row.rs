@@ -19,6 +19,7 @@
 
 use crate::catalog::{Table, system};
 use crate::error::{EngineError, Result};
+use crate::key::no_key;
 use crate::types::{DataType, Datum, DatumRef, Interval, Numeric, array, composites, decimal};
 use std::fmt;
 
@@ -165,7 +166,10 @@ fn check(table: &Table, row: &[Datum]) -> Result<()> {
             table.name
         )));
     }
-    for (datum, column) in row.iter().zip(&table.columns) {
+    for (at, (datum, column)) in row.iter().zip(&table.columns).enumerate() {
+        if matches!(datum, Datum::Array(_)) && table.indexes.iter().any(|index| index.columns.contains(&at)) {
+            no_key(datum.as_ref()).map_err(|e| e.on_table(table).on_column(&column.name))?;
+        }
         if datum.is_null() {
             if column.not_null && !column.dropped {
                 return Err(EngineError::not_null(table, &column.name, RowText(row)));

@@ -27,7 +27,7 @@ mod time;
 mod timestamp;
 mod zone;
 
-pub use array::{Array, ArrayView, Items};
+pub use array::{Array, ArrayView, Dimension, Items, Shape};
 pub use composites::{CompositeType, Record, RecordView};
 pub use decimal::Decimal;
 pub use digits::Digits;
@@ -379,8 +379,9 @@ impl DataType {
             DataType::Jsonb => Datum::Jsonb(json::normal(check_text(text)?)?.into()),
             DataType::Array(items) => {
                 let read = |item: Option<String>| item.map_or(Ok(Datum::Null), |item| items.get().parse(&item));
-                let values = array::read_items(text)?.into_iter().map(read).collect::<Result<Vec<Datum>>>()?;
-                Datum::Array(Array::new(items, &values)?)
+                let (shape, texts) = array::read(text)?;
+                let values = texts.into_iter().map(read).collect::<Result<Vec<Datum>>>()?;
+                Datum::Array(Array::shaped(items, &shape, &values)?)
             }
             DataType::Enum(of) => Datum::Enum(of, of.parse(text)?),
             DataType::Composite(of) => {

@@ -2,8 +2,10 @@
 use crate::encode::{DAYS_2000, EPOCH_2000};
 use crate::types::{BPCHAR, JSONB, JSONB_VERSION, OID};
 use bytes::{Buf, Bytes};
+use terrace_engine::types::array::MOST_DIMENSIONS;
 use terrace_engine::types::{
-    CompositeType, DATES, DAY_MICROS, FIRST_TIMESTAMP, Interval, Record, is_infinite, is_infinite_date,
+    CompositeType, DATES, DAY_MICROS, Dimension, FIRST_TIMESTAMP, Interval, Record, Shape, is_infinite,
+    is_infinite_date,
 };
 use terrace_engine::{DataType, Datum, EngineError, Result};
 use terrace_sql::LOOSE;
@@ -133,46 +135,61 @@ fn items(array: u32, taken: DataType) -> Option<(u32, DataType)> {
     }
 }
 
-/// The text of a binary array of one dimension; `None` where it is none. `oid`: of its items' type.
+/// The text of a binary array; `None` where it is none. `oid`: of its items' type.
 fn array(mut bytes: Bytes, (oid, data_type): (u32, DataType), number: usize) -> Result<Option<String>> {
-    let Ok(dimensions) = bytes.try_get_i32() else { return Ok(None) };
+    let Some(shape) = shape(&mut bytes, oid)? else { return Ok(None) };
+    let mut text = String::new();
+    let item = |text: &mut String, _: usize| -> Result<(), Unread> {
+        let length = bytes.try_get_i32().map_err(|_| Unread(None))?;
+        if length == -1 {
+            text.push_str("NULL");
+            return Ok(());
+        }
+        let length = usize::try_from(length).ok().filter(|length| *length <= bytes.remaining()).ok_or(Unread(None))?;
+        let item =
+            parameter(Some(&bytes.split_to(length)), true, oid, data_type, number).map_err(|e| Unread(Some(e)))?;
+        text.push('"');
+        text.push_str(&item.to_string().replace('\\', "\\\\").replace('"', "\\\""));
+        text.push('"');
+        Ok(())
+    };
+    match shape.write_text(&mut text, item) {
+        Ok(()) => Ok(bytes.is_empty().then_some(text)),
+        Err(Unread(Some(error))) => Err(error),
+        Err(Unread(None)) => Ok(None),
+    }
+}
+
+/// Why an item was not read; `None`: it is no item.
+struct Unread(Option<EngineError>);
+
+impl From<std::fmt::Error> for Unread {
+    fn from(_: std::fmt::Error) -> Unread {
+        Unread(None)
+    }
+}
+
+/// What the binary form of an array begins with; `None`: it does not.
+fn shape(bytes: &mut Bytes, oid: u32) -> Result<Option<Shape>> {
+    let Ok(count) = bytes.try_get_i32() else { return Ok(None) };
     // Whether there are NULLs, and the type again.
     if bytes.try_get_i32().is_err() || bytes.try_get_u32().ok() != Some(oid) {
         return Ok(None);
     }
-    let items = match dimensions {
-        0 => 0,
-        1 => match (bytes.try_get_i32(), bytes.try_get_i32()) {
-            (Ok(items @ 0..), Ok(1)) => items,
-            (Ok(0..), Ok(_)) => {
-                let message = "arrays whose items do not begin with number 1 are not supported";
-                return Err(EngineError::new("0A000", message));
-            }
-            _ => return Ok(None),
-        },
-        2..=6 => return Err(EngineError::new("0A000", "arrays of several dimensions are not supported")),
-        _ => return Ok(None),
+    let Ok(count) = usize::try_from(count) else {
+        return Err(EngineError::new("22P03", format!("invalid number of dimensions: {count}")));
     };
-    let mut text = String::from("{");
-    for at in 0..items {
-        if at > 0 {
-            text.push(',');
-        }
-        let Ok(length) = bytes.try_get_i32() else { return Ok(None) };
-        if length == -1 {
-            text.push_str("NULL");
-            continue;
-        }
-        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= bytes.remaining()) else {
-            return Ok(None);
-        };
-        let item = parameter(Some(&bytes.split_to(length)), true, oid, data_type, number)?;
-        text.push('"');
-        text.push_str(&item.to_string().replace('\\', "\\\\").replace('"', "\\\""));
-        text.push('"');
+    if count > MOST_DIMENSIONS {
+        return Err(Shape::too_many(count));
     }
-    text.push('}');
-    Ok(bytes.is_empty().then_some(text))
+    let mut dimensions = vec![];
+    for _ in 0..count {
+        let (Ok(length), Ok(first)) = (bytes.try_get_i32(), bytes.try_get_i32()) else { return Ok(None) };
+        dimensions.push(Dimension { length, first });
+    }
+    let made = Shape::new(&dimensions)?;
+    // Each item has its length before it: what is shorter is not made.
+    Ok(Some(made).filter(|made| made.items() <= bytes.remaining() / 4))
 }
 
 /// A row in binary: how many fields, and of each the type's oid and the value with its length.

@@ -1,7 +1,7 @@
 //! Arrow arrays to DataRow messages, written straight into the connection's buffer.
 use crate::types::{INT2VECTOR, JSONB_VERSION, Wire, wire};
 use bytes::{BufMut, BytesMut};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StringViewArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::array::{
     BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, UInt32Array,
@@ -14,9 +14,9 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::util::display::array_value_to_string;
 use std::fmt::Write;
 use terrace_engine::types::array::write_item;
-use terrace_engine::types::{Decimal, EnumType, Numeric, Style, is_infinite, is_infinite_date};
+use terrace_engine::types::{Decimal, EnumType, Numeric, Shape, Style, is_infinite, is_infinite_date};
 use terrace_engine::{DatumRef, EngineError, Result};
-use terrace_sql::{enum_of, interval_of, is_decimal, stored_decimals};
+use terrace_sql::{Arrays, enum_of, interval_of, is_decimal, stored_decimals};
 
 mod interval;
 pub(crate) mod numeric;
@@ -163,7 +163,7 @@ enum Values {
     Interval(IntervalMonthDayNanoArray),
     /// Positions of labels.
     Enum(Int64Array, EnumType),
-    List(ListArray),
+    Array(Arrays),
     /// As text, and its fields.
     Row(StringArray, Vec<Column>),
     /// What has no binary form here.
@@ -226,7 +226,7 @@ fn values(array: &ArrayRef) -> Result<Values> {
         DataType::LargeBinary => Values::Jsonb(array.as_binary().clone()),
         DataType::FixedSizeBinary(16) => Values::Uuid(array.as_fixed_size_binary().clone()),
         DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive().clone()),
-        DataType::List(_) => Values::List(array.as_list().clone()),
+        _ if let Some(arrays) = Arrays::of(array) => Values::Array(arrays),
         DataType::Struct(fields) => {
             let text = terrace_sql::row_text(array).map_err(internal)?.as_string().clone();
             let columns = array.as_struct().columns().iter().zip(fields);
@@ -331,7 +331,7 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<
         Values::Jsonb(a) => put!(a, row, |v| out.put_slice(v)),
         Values::Interval(a) => put!(a, row, |v| write!(out, "{}", interval_of(v)).expect(full)),
         Values::Enum(a, of) => put!(a, row, |v| out.put_slice(of.shown(v).as_bytes())),
-        Values::List(a) => put!(a, row, |v| list_text(out, &v, wire)?),
+        Values::Array(a) => put!(a.lists(), row, |v| array_text(out, &v, &a.shape(row), wire)?),
         Values::Shown(a) => {
             if a.is_null(row) {
                 return Ok(false);
@@ -343,30 +343,42 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<
 }
 
 /// `{a,"b c",NULL}`; an int2vector is its numbers, separated by spaces.
-fn list_text(out: &mut BytesMut, items: &ArrayRef, wire: &Wire) -> Result<()> {
-    let inner = values(items)?;
-    let (vector, own) = (wire.oid == INT2VECTOR, wire.item());
-    if !vector {
-        out.put_u8(b'{');
+fn array_text(out: &mut BytesMut, items: &ArrayRef, shape: &Shape, wire: &Wire) -> Result<()> {
+    let (inner, own) = (values(items)?, wire.item());
+    if wire.oid == INT2VECTOR {
+        for i in 0..items.len() {
+            out.put_slice(if i > 0 { b" " } else { b"" });
+            text(out, &inner, i, &own)?;
+        }
+        return Ok(());
     }
     let mut item = BytesMut::new();
-    for i in 0..items.len() {
-        if i > 0 {
-            out.put_u8(if vector { b' ' } else { b',' });
-        }
+    let write = |out: &mut BytesMut, i: usize| -> Result<(), Unwritten> {
         item.clear();
         if !text(&mut item, &inner, i, &own)? {
             out.put_slice(b"NULL");
-            continue;
+            return Ok(());
         }
         pad(&mut item, 0, own.padded());
         let shown = std::str::from_utf8(&item).map_err(|_| EngineError::internal("a value's text is not UTF-8"))?;
-        write_item(out, shown).expect("a buffer grows");
+        Ok(write_item(out, shown)?)
+    };
+    shape.write_text(out, write).map_err(|Unwritten(error)| error)
+}
+
+/// Why an item was not written.
+struct Unwritten(EngineError);
+
+impl From<EngineError> for Unwritten {
+    fn from(error: EngineError) -> Unwritten {
+        Unwritten(error)
     }
-    if !vector {
-        out.put_u8(b'}');
+}
+
+impl From<std::fmt::Error> for Unwritten {
+    fn from(_: std::fmt::Error) -> Unwritten {
+        Unwritten(EngineError::internal("a buffer grows"))
     }
-    Ok(())
 }
 
 /// Writes a value's binary form; false (and nothing written) for NULL.
@@ -394,7 +406,7 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
             out.put_slice(v);
         }),
         Values::Interval(a) => put!(a, row, |v| interval::binary(out, interval_of(v))),
-        Values::List(a) => put!(a, row, |v| list_binary(out, &v, &column.wire)?),
+        Values::Array(a) => put!(a.lists(), row, |v| array_binary(out, &v, &a.shape(row), &column.wire)?),
         Values::Row(text, _) if text.is_null(row) => return Ok(false),
         Values::Row(_, columns) => {
             out.put_i32(columns.len() as i32);
@@ -416,21 +428,21 @@ fn binary(out: &mut BytesMut, column: &Column, row: usize) -> Result<bool> {
     Ok(true)
 }
 
-fn list_binary(out: &mut BytesMut, items: &ArrayRef, wire: &Wire) -> Result<()> {
+fn array_binary(out: &mut BytesMut, items: &ArrayRef, shape: &Shape, wire: &Wire) -> Result<()> {
     let wire = wire.item();
-    list_head(out, wire.oid, items.len(), items.null_count() > 0);
+    array_head(out, wire.oid, shape, items.null_count() > 0);
     let column = Column { values: values(items)?, wire, binary: true };
     (0..items.len()).try_for_each(|i| self::field(out, &column, i))
 }
 
 /// What the binary form of an array begins with.
-fn list_head(out: &mut BytesMut, item: u32, count: usize, nulls: bool) {
-    out.put_i32(if count == 0 { 0 } else { 1 });
+fn array_head(out: &mut BytesMut, item: u32, shape: &Shape, nulls: bool) {
+    out.put_i32(shape.len() as i32);
     out.put_i32(i32::from(nulls));
     out.put_u32(item);
-    if count > 0 {
-        out.put_i32(count as i32);
-        out.put_i32(1);
+    for dimension in shape.iter() {
+        out.put_i32(dimension.length);
+        out.put_i32(dimension.first);
     }
 }
 

@@ -3,7 +3,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use terrace_engine::types::OwnType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD, engine_type, enum_of, is_decimal};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, engine_type, enum_of, is_decimal, items_of};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,7 @@ pub(crate) fn wire(field: &Field) -> Wire {
     let (oid, size) = named.unwrap_or_else(|| by_arrow(field.data_type()));
     let modified = matches!(oid, VARCHAR | BPCHAR | NUMERIC | VARCHAR_ARRAY | BPCHAR_ARRAY | NUMERIC_ARRAY);
     let typmod = field.metadata().get(PG_TYPMOD).filter(|_| modified).and_then(|m| m.parse().ok()).unwrap_or(-1);
-    let of = match field.data_type() {
-        DataType::List(item) => own_of(item.data_type()),
-        single => own_of(single),
-    };
+    let of = own_of(items_of(field.data_type()).map_or(field.data_type(), |item| item.data_type()));
     Wire { oid, size, typmod, of }
 }
 
@@ -114,12 +111,11 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
         DataType::BinaryView => (JSON, -1),
         DataType::LargeBinary => (JSONB, -1),
         DataType::FixedSizeBinary(16) => (2950, 16),
+        array if let Some(item) = items_of(array) => match own_of(item.data_type()) {
+            Some(own) => (own.array, -1),
+            None => (array_oid(by_arrow(item.data_type()).0).unwrap_or(TEXT_ARRAY), -1),
+        },
         DataType::Struct(_) => (own_of(data_type).map_or(RECORD, |own| own.oid), -1),
-        DataType::List(item) if let Some(own) = own_of(item.data_type()) => (own.array, -1),
-        DataType::List(item) => {
-            let (item, _) = by_arrow(item.data_type());
-            (array_oid(item).unwrap_or(TEXT_ARRAY), -1)
-        }
         _ => (TEXT, -1),
     }
 }

@@ -121,8 +121,7 @@ fn cast_items(array: Array, to: Items, explicit: bool) -> Result<Datum> {
         return Ok(Datum::Array(array));
     }
     let item = |item: DatumRef<'_>| cast_datum(item.to_datum(), to.get(), explicit);
-    let items = array.view().iter().map(item).collect::<Result<Vec<Datum>>>()?;
-    Ok(Datum::Array(Array::new(to, &items)?))
+    Ok(Datum::Array(array.view().map(to, item)?))
 }
 
 /// A number or a boolean of a jsonb.

@@ -60,6 +60,7 @@ pub use statement::copy::binary as copy_binary;
 pub use statement::copy::{CopyFormat, CopyIn};
 pub use statement::outcome::Outcome;
 pub use transaction::Notices;
+pub use values::arrays::{Arrays, items_of};
 pub use values::decimal::{is_decimal, stored as stored_decimals};
 pub use values::{PG_TYPE, PG_TYPMOD, arrow_type, engine_type, enum_of, interval_of};
 

@@ -4,8 +4,8 @@
 //! 2. Decimal128 is numeric(p, s). Plain numeric, whose values have a scale each, is in [`decimal`].
 //! 3. Arrow has no JSON. Its BinaryView is json, and its LargeBinary is jsonb. Nothing else is of these types here: so
 //!    no function takes the one for the other, or for a text.
-//! 4. Arrow's lists are arrays. What their items' type does not tell (varchar, char), the list's own field does, and
-//!    not the field of the items: lists of one Arrow type are of one type for DataFusion, too.
+//! 4. Arrays are in [`arrays`]. What their items' type does not tell (varchar, char), the array's own field does, and
+//!    not the field of the items: arrays of one Arrow type are of one type for DataFusion, too.
 //! 5. Arrow has no enums. A timestamp in seconds, in a zone, is one: the zone stands for the number of the type's
 //!    definition, and the seconds are a label's position. So enums of one type are compared as numbers are, and those
 //!    of two are of two types. (What writes a plan as text reads the zone, so it has a zone's form.) No time is in
@@ -15,18 +15,18 @@ use crate::cast::{Castable, LOOSE, cast_datum, castable};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray, BinaryBuilder, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
-    IntervalMonthDayNanoBuilder, LargeBinaryBuilder, ListArray, StringBuilder, Time64MicrosecondBuilder,
+    IntervalMonthDayNanoBuilder, LargeBinaryBuilder, StringBuilder, Time64MicrosecondBuilder,
     TimestampMicrosecondBuilder, TimestampSecondBuilder,
 };
-use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType as ArrowType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
-use terrace_engine::types::{Array, ArrayView, Decimal, EnumType, Interval, Items, MAX_PRECISION, Numeric};
+use terrace_engine::types::{Array, ArrayView, Decimal, EnumType, Interval, Items, MAX_PRECISION, Numeric, Shape};
 use terrace_engine::{ColumnDef, DataType, Datum, DatumRef, EngineError, Result, Table};
 
+pub(crate) mod arrays;
 pub(crate) mod decimal;
 pub(crate) mod rows;
 
@@ -67,7 +67,7 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         DataType::Json => ArrowType::BinaryView,
         DataType::Jsonb => ArrowType::LargeBinary,
-        DataType::Array(items) => ArrowType::List(item_field(items)),
+        DataType::Array(items) => arrays::type_of(arrow_type(items.get())),
         DataType::Enum(of) => ArrowType::Timestamp(TimeUnit::Second, Some(enum_zone(of).into())),
         DataType::Composite(of) => rows::arrow_type(of),
     }
@@ -117,11 +117,6 @@ pub(crate) fn is_zoned(arrow: &ArrowType) -> bool {
     matches!(arrow, ArrowType::Timestamp(_, Some(_))) && enum_of(arrow).is_none()
 }
 
-/// The field of the items of an array (invariant 4).
-fn item_field(items: Items) -> FieldRef {
-    Arc::new(Field::new_list_field(arrow_type(items.get()), true))
-}
-
 /// The type that a parameter or a result of this Arrow type has for a client.
 pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
     Some(match arrow {
@@ -143,7 +138,7 @@ pub fn engine_type(arrow: &ArrowType) -> Option<DataType> {
         ArrowType::Time64(TimeUnit::Microsecond) => DataType::Time,
         ArrowType::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
-        ArrowType::List(item) => {
+        of if let Some(item) = arrays::items_of(of) => {
             let of = engine_type(item.data_type()).filter(|of| arrow_type(*of) == *item.data_type());
             DataType::Array(Items::of(of?)?)
         }
@@ -224,25 +219,20 @@ pub(crate) enum ColumnBuilder {
 
 /// A column of arrays.
 pub(crate) struct ArrayBuilder {
-    items: Items,
     values: ColumnBuilder,
-    lengths: Vec<usize>,
-    valid: Vec<bool>,
+    shapes: Vec<Option<Shape>>,
 }
 
 impl ArrayBuilder {
     fn push(&mut self, array: Option<ArrayView<'_>>) {
-        self.valid.push(array.is_some());
-        self.lengths.push(array.map_or(0, ArrayView::len));
+        self.shapes.push(array.map(ArrayView::shape));
         if let Some(array) = array {
             array.iter().for_each(|item| self.values.push(item));
         }
     }
 
     fn finish(self) -> ArrayRef {
-        let offsets = OffsetBuffer::from_lengths(self.lengths);
-        let nulls = self.valid.contains(&false).then(|| NullBuffer::from(self.valid));
-        Arc::new(ListArray::new(item_field(self.items), offsets, self.values.finish(), nulls))
+        arrays::made(self.values.finish(), self.shapes)
     }
 }
 
@@ -275,7 +265,7 @@ impl ColumnBuilder {
             DataType::Jsonb => ColumnBuilder::Jsonb(LargeBinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Array(items) => {
                 let values = ColumnBuilder::new(items.get(), rows);
-                ColumnBuilder::Array(Box::new(ArrayBuilder { items, values, lengths: vec![], valid: vec![] }))
+                ColumnBuilder::Array(Box::new(ArrayBuilder { values, shapes: vec![] }))
             }
             DataType::Enum(of) => {
                 let builder = TimestampSecondBuilder::with_capacity(rows).with_timezone(enum_zone(of));
@@ -396,7 +386,7 @@ pub(crate) fn to_scalar(datum: &Datum, data_type: DataType) -> ScalarValue {
         Datum::Array(v) => {
             let mut builder = ColumnBuilder::new(DataType::Array(v.view().items()), 1);
             builder.push(datum.as_ref());
-            ScalarValue::List(Arc::new(builder.finish().as_list().clone()))
+            ScalarValue::Struct(Arc::new(builder.finish().as_struct().clone()))
         }
         Datum::Enum(of, v) => {
             // The type may have been altered since the value was read.
@@ -431,6 +421,9 @@ pub(crate) fn exact_datum(scalar: &ScalarValue, data_type: DataType) -> Option<D
         return None;
     }
     let datum = array_datum(&scalar.to_array().ok()?, 0);
+    if matches!(&datum, Datum::Array(array) if !array.view().is_plain()) {
+        return None; // It has no key.
+    }
     match (datum, data_type.decimal()) {
         // Exactly, or not at all: rounding would move a bound.
         (Datum::Numeric(v), Some((precision, scale))) => {
@@ -457,7 +450,7 @@ fn comparable_oid(data_type: DataType) -> u32 {
 /// What messages call a type that is none of the engine's.
 fn unnamed(of: &ArrowType) -> String {
     match of {
-        ArrowType::Struct(_) => "record".to_owned(),
+        of if arrays::is_row(of) => "record".to_owned(),
         other => other.to_string().to_lowercase(),
     }
 }
@@ -465,7 +458,9 @@ fn unnamed(of: &ArrowType) -> String {
 /// Whether an expression of this type may be assigned to the column (pg_cast's implicit and assignment casts).
 /// `literal`: it is a quoted literal, whose type is still open.
 pub(crate) fn check_assignable(from: &ArrowType, column: &ColumnDef, literal: bool) -> Result<()> {
-    if let (ArrowType::Struct(fields), DataType::Composite(of), None) = (from, column.data_type, engine_type(from)) {
+    if let (Some(fields), DataType::Composite(of), None) =
+        (arrays::row_fields(from), column.data_type, engine_type(from))
+    {
         rows::check_count(fields.len(), of)?;
         // Only a row that is written out becomes one of a type by itself.
         return Err(rows::cannot_convert(of));
@@ -512,6 +507,9 @@ pub(crate) fn engine_array(array: &ArrayRef) -> Result<ArrayRef> {
     if array.data_type() == &target {
         return Ok(array.clone());
     }
+    if let ArrowType::List(_) = array.data_type() {
+        return Ok(arrays::of_lists(array.as_list()));
+    }
     let options = datafusion::arrow::compute::CastOptions { safe: false, ..Default::default() };
     datafusion::arrow::compute::cast_with_options(array, &target, &options).map_err(crate::error::from_arrow)
 }
@@ -556,7 +554,7 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
         }
         ArrowType::BinaryView => Datum::Json(utf8(array.as_binary_view().value(row)).into()),
         ArrowType::LargeBinary => Datum::Jsonb(utf8(array.as_binary::<i64>().value(row)).into()),
-        ArrowType::List(_) => list_datum(array.as_list(), row),
+        of if arrays::is_array(of) => list_datum(&arrays::Arrays::of(array).expect("its type says so"), row),
         ArrowType::Struct(fields) => {
             let of = rows::type_of(fields).expect("a row of a composite type");
             rows::datum(array.as_struct(), of, row)
@@ -567,11 +565,14 @@ pub(crate) fn array_datum(array: &ArrayRef, row: usize) -> Datum {
 }
 
 /// An array that is one of the engine's types.
-fn list_datum(lists: &ListArray, row: usize) -> Datum {
-    let values = lists.value(row);
-    let of = engine_type(lists.data_type()).and_then(DataType::item).expect("a list of one of the engine's types");
+fn list_datum(column: &arrays::Arrays, row: usize) -> Datum {
+    if column.lists().is_null(row) {
+        return Datum::Null;
+    }
+    let values = column.lists().value(row);
+    let of = engine_type(values.data_type()).expect("an array of one of the engine's types");
     let items: Vec<Datum> = (0..values.len()).map(|at| array_datum(&values, at)).collect();
-    let items = Array::new(Items::of(of).expect("items are no arrays"), &items);
+    let items = Array::shaped(Items::of(of).expect("items are no arrays"), &column.shape(row), &items);
     Datum::Array(items.expect("a list has fewer items than an array may have, of its own type"))
 }
 

@@ -2,12 +2,14 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | 13 domains | oid, name, base (the type's oid), length and digits (as a column's), not_null, default_sql, names, conditions, oids, valid (of the constraints) |
+//! | 13 domains | oid, name, base (the type's oid), length and digits (as a column's), not_null, default_sql, names, conditions, oids, valid (of the constraints), parent (the oid of the domain that it is over; a row without has no such column) |
 //!
 //! 1. Types of a schema have one name space, which domains share with other types; no relation has a type's name.
 //! 2. A column of a domain is stored as one of its base type. It has the domain's definition: one that is altered is
 //!    replaced in all tables ([`Catalog::with_domain`]).
 //! 3. A condition is SQL text over VALUE. Who makes a value of the domain evaluates it: the SQL front end.
+//! 4. A domain over another has its base, and the conditions of all that it is over hold of it, too. It has their
+//!    definitions: where one is replaced, so are those over it.
 use super::names::{Placed, Space};
 use super::system::{bad, object};
 use super::temporary::{Placements, space_of};
@@ -29,8 +31,34 @@ pub struct Domain {
     pub digits: Option<Digits>,
     pub not_null: bool,
     pub default_sql: Option<String>,
-    /// By name.
+    /// By name. See [`Domain::all_checks`].
     pub checks: Vec<DomainCheck>,
+    /// That it is over.
+    pub parent: Option<Arc<Domain>>,
+}
+
+impl Domain {
+    /// This one, and those that it is over.
+    pub fn line(&self) -> impl Iterator<Item = &Domain> {
+        std::iter::successors(Some(self), |domain| domain.parent.as_deref())
+    }
+
+    /// The conditions of its values, those of domains that it is over first.
+    pub fn all_checks(&self) -> Vec<&DomainCheck> {
+        let mut line: Vec<&Domain> = self.line().collect();
+        line.reverse();
+        line.into_iter().flat_map(|domain| &domain.checks).collect()
+    }
+
+    /// Whether it takes no NULL.
+    pub fn takes_no_null(&self) -> bool {
+        self.line().any(|domain| domain.not_null)
+    }
+
+    /// Whether it is this domain, or over it.
+    pub fn is_over(&self, oid: u32) -> bool {
+        self.line().any(|domain| domain.oid == oid)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +87,7 @@ static DEFINITION: LazyLock<Arc<Table>> = LazyLock::new(|| {
         ("conditions", of(DataType::Text)),
         ("oids", of(DataType::Int8)),
         ("valid", of(DataType::Bool)),
+        ("parent", DataType::Int8),
     ];
     let columns = columns.iter().map(|(name, of)| ColumnDef::new(name, *of)).collect();
     Arc::new(Table::new(DOMAINS, "domains".into(), columns, Vec::new()))
@@ -73,7 +102,7 @@ pub(crate) fn row(domain: &Domain) -> Result<Vec<Datum>> {
         let values: Vec<Datum> = domain.checks.iter().map(of).collect();
         Array::new(Items::of(item).expect("these are no arrays"), &values).map(Datum::Array)
     };
-    Ok(vec![
+    let mut row = vec![
         Datum::Int8(domain.oid.into()),
         Datum::text(domain.name.as_str()),
         Datum::Int8(domain.base.pg_oid().into()),
@@ -85,19 +114,38 @@ pub(crate) fn row(domain: &Domain) -> Result<Vec<Datum>> {
         array(DataType::Text, |check| Datum::text(check.sql.as_str()))?,
         array(DataType::Int8, |check| Datum::Int8(check.oid.into()))?,
         array(DataType::Bool, |check| Datum::Bool(check.valid))?,
-    ])
+    ];
+    row.extend(domain.parent.as_ref().map(|parent| Datum::Int8(parent.oid.into())));
+    Ok(row)
 }
 
 pub(super) fn read_all(rows: &[Vec<Datum>], known: &enums::OwnTypes, places: &Placements) -> Result<Domains> {
+    let mut waiting = rows.iter().map(|row| read(row, known, places)).collect::<Result<Vec<_>>>()?;
     let mut all = Domains::default();
-    for row in rows {
-        let domain = read(row, known, places)?;
-        all.insert(domain.space, &domain.name.clone(), Arc::new(domain));
+    // One comes behind those that it is over (invariant 4).
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let mut later = vec![];
+        for (domain, parent) in waiting {
+            let found = parent.map(|oid| all.values().find(|known| known.oid == oid).cloned());
+            match found {
+                Some(None) => later.push((domain, parent)),
+                found => {
+                    let domain = Domain { parent: found.flatten(), ..domain };
+                    all.insert(domain.space, &domain.name.clone(), Arc::new(domain));
+                }
+            }
+        }
+        if later.len() == before {
+            return Err(bad("domains"));
+        }
+        waiting = later;
     }
     Ok(all)
 }
 
-fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<Domain> {
+/// A domain without the one that it is over, and the oid of that.
+fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<(Domain, Option<u32>)> {
     let [
         oid,
         Datum::Text(name),
@@ -110,6 +158,7 @@ fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<D
         Datum::Array(conditions),
         Datum::Array(oids),
         Datum::Array(valid),
+        parent @ ..,
     ] = row
     else {
         return Err(bad("domains"));
@@ -135,7 +184,12 @@ fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<D
         };
         let digits = read_digits(digits)?;
         let (oid, name) = (object(oid)?.0, name.to_string());
-        (checks.len() == names.len()).then_some(Domain {
+        let parent = match parent {
+            [] | [Datum::Null] => None,
+            [parent] => Some(object(parent)?.0),
+            _ => return None,
+        };
+        let domain = Domain {
             oid,
             space: space_of(places, ObjectId(oid)),
             name,
@@ -144,7 +198,9 @@ fn read(row: &[Datum], known: &enums::OwnTypes, places: &Placements) -> Result<D
             not_null: *not_null,
             default_sql,
             checks,
-        })
+            parent: None,
+        };
+        (domain.checks.len() == names.len()).then_some((domain, parent))
     };
     read().ok_or_else(|| bad("domains"))
 }
@@ -180,17 +236,29 @@ impl Catalog {
     /// This catalogue with a domain added, or one of the same oid replaced (invariant 2).
     pub(crate) fn with_domain(&self, domain: Domain) -> Catalog {
         let mut domains = Domains::clone(&self.domains);
-        let (oid, domain) = (domain.oid, Arc::new(domain));
-        domains.take(|old| old.oid == oid);
-        domains.insert(domain.space, &domain.name, domain.clone());
+        let mut changed = vec![Arc::new(domain)];
+        let mut next = 0;
+        // Those over it, too (invariant 4).
+        while let Some(own) = changed.get(next).cloned() {
+            next += 1;
+            domains.take(|old| old.oid == own.oid);
+            domains.insert(own.space, &own.name, own.clone());
+            let over = |domain: &&Arc<Domain>| domain.parent.as_ref().is_some_and(|parent| parent.oid == own.oid);
+            let renewed = |domain: &Arc<Domain>| Domain { parent: Some(own.clone()), ..Domain::clone(domain) };
+            changed.extend(domains.values().filter(over).map(|domain| Arc::new(renewed(domain))));
+        }
         let catalog = self.with_domains(domains);
-        let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.oid == oid);
+        let new_of = |column: &ColumnDef| {
+            let old = column.domain.as_ref()?;
+            changed.iter().find(|own| own.oid == old.oid).cloned()
+        };
+        let is_of = |column: &ColumnDef| new_of(column).is_some();
         if !self.by_oid.values().any(|table| table.columns.iter().any(is_of)) {
             return catalog;
         }
-        let new = |column: &ColumnDef| match is_of(column) {
-            true => ColumnDef { domain: Some(domain.clone()), ..column.clone() },
-            false => column.clone(),
+        let new = |column: &ColumnDef| match new_of(column) {
+            Some(domain) => ColumnDef { domain: Some(domain), ..column.clone() },
+            None => column.clone(),
         };
         let tables = catalog.by_oid.values().map(|table| match table.columns.iter().any(is_of) {
             true => Arc::new(table.redefined(table.columns.iter().map(new).collect(), table.indexes.clone())),

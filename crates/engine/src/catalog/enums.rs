@@ -198,10 +198,11 @@ fn text_of(value: &Datum) -> String {
         }
         Datum::Array(array) if matches!(array.view().items().get(), DataType::Enum(_)) => {
             let position = |item: DatumRef<'_>| match item {
-                DatumRef::Enum(_, position) => position.to_string(),
-                _ => "NULL".to_owned(),
+                DatumRef::Enum(_, position) => Ok(Datum::Int8(position)),
+                _ => Ok(Datum::Null),
             };
-            format!("{{{}}}", array.view().iter().map(position).collect::<Vec<String>>().join(","))
+            let of = Items::of(DataType::Int8).expect("no array");
+            array.view().map(of, position).map_or_else(|_| array.view().to_string(), |of| of.view().to_string())
         }
         other => other.to_string(),
     }
@@ -230,8 +231,8 @@ fn value_of(of: DataType, text: &str) -> Result<Datum> {
         (_, Some(item @ DataType::Enum(of))) => {
             let positions = DataType::Int8.array().expect("no array").parse(text)?;
             let Datum::Array(positions) = positions else { return Err(bad("columns")) };
-            let values: Vec<Datum> = positions.view().iter().map(|item| value(of, item.to_datum())).collect();
-            Datum::Array(Array::new(Items::of(item).expect("no array"), &values)?)
+            let items = Items::of(item).expect("no array");
+            Datum::Array(positions.view().map(items, |item| Ok(value(of, item.to_datum())))?)
         }
         _ => of.parse(text)?,
     })
@@ -360,9 +361,8 @@ fn renewed_value(old: &Datum, of: DataType) -> Datum {
         (Datum::Enum(_, position), DataType::Enum(of)) => Datum::Enum(of, *position),
         (Datum::Record(record), DataType::Composite(of)) => Datum::Record(record.clone().renewed(of)),
         (Datum::Array(array), DataType::Array(items)) => {
-            let values: Vec<Datum> =
-                array.view().iter().map(|item| renewed_value(&item.to_datum(), items.get())).collect();
-            Array::new(items, &values).map_or_else(|_| old.clone(), Datum::Array)
+            let renewed = |item: DatumRef<'_>| Ok(renewed_value(&item.to_datum(), items.get()));
+            array.view().map(items, renewed).map_or_else(|_| old.clone(), Datum::Array)
         }
         (other, _) => other.clone(),
     }

@@ -165,7 +165,7 @@ fn read_default(text: Option<String>) -> (Option<String>, Option<String>) {
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
     let lacks = match table.oid {
         COLUMNS => 2,
-        super::roles::ROLES | VIEW_USES | ACCESS | ENUMS => 1,
+        super::roles::ROLES | VIEW_USES | ACCESS | ENUMS | super::domains::DOMAINS => 1,
         _ => return false,
     };
     row.len() == table.columns.len() - lacks
@@ -231,7 +231,8 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
     let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
-    let mut notes = notes.chain([access::default_note_row(), generated_row(), composites_row()]);
+    let own_types = [composites_row(), nested_domains_row()];
+    let mut notes = notes.chain([access::default_note_row(), generated_row()]).chain(own_types);
     match row {
         note if notes.any(|known| *note == known) => Ok(None),
         [table, Datum::Text(name), Datum::Text(sql)] => {
@@ -260,6 +261,11 @@ pub(crate) fn composites_row() -> Vec<Datum> {
 /// What keeps programs away that know no domains.
 pub(crate) fn domains_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("domains"), Datum::text("")]
+}
+
+/// What keeps programs away that would not check what the domains say that a domain is over.
+pub(crate) fn nested_domains_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("domains over domains"), Datum::text("")]
 }
 
 /// What keeps programs away that would not round values to a column's digits.

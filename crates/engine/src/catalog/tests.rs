@@ -26,6 +26,7 @@ fn definitions_survive_their_rows() {
         not_null: true,
         default_sql: None,
         checks: vec![],
+        parent: None,
     });
     let columns = vec![
         ColumnDef { default_sql: Some("1 + 1".into()), missing: Datum::Int4(3), ..ColumnDef::new("a", DataType::Int4) },

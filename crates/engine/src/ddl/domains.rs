@@ -28,6 +28,9 @@ impl Txn {
         self.place(ObjectId(domain.oid), domain.space).await?;
         self.insert(system_table(DOMAINS), &row(&domain)?).await?;
         self.note_feature(&system::domains_row()).await?;
+        if domain.parent.is_some() {
+            self.note_feature(&system::nested_domains_row()).await?;
+        }
         self.set_catalog(Arc::new(catalog.with_domain(domain)));
         Ok(())
     }
@@ -81,6 +84,11 @@ impl Txn {
                 let detail = format!("column {} of table {} depends on type {name}", column.name, table.name);
                 return Err(EngineError::new("2BP01", message).with_detail(detail));
             }
+        }
+        if let Some(over) = catalog.domains().find(|other| other.oid != domain.oid && other.is_over(domain.oid)) {
+            let message = format!("cannot drop type {name} because other objects depend on it");
+            let detail = format!("type {} depends on type {name}", over.name);
+            return Err(EngineError::new("2BP01", message).with_detail(detail));
         }
         let oid = Datum::Int8(domain.oid.into());
         self.change_definitions(DOMAINS, |r| r[0] == oid, |_| None).await?;

@@ -1,14 +1,18 @@
-//! Arrays: values of one dimension, whose first item has the number 1, of any type that is no array itself.
+//! Arrays: values of any type that is no array itself, in up to six dimensions ([`Shape`]).
 //!
 //! 1. An array's bytes (*format*) say of which type its items are, and so they can be read without the column:
 //!
 //! ```text
 //! | 1: u8 | items' type: u32 oid | u32 length | n: u32 | null bitmap, (n+7)/8 bytes | the items that are not NULL |
+//! | 2: u8 | the same up to n     | d: u8 | d times: u32 items, i32 number of the first | null bitmap | items as above |
 //! ```
 //!
 //!    Bit `i % 8` of bitmap byte `i / 8` set: item `i` is NULL. An item of a fixed width is as in a row
-//!    (`crate::row`), any other is `u32` length and its bytes. Little-endian.
-//! 2. Order: item by item, NULL above all values, then the shorter array first.
+//!    (`crate::row`), any other is `u32` length and its bytes. Little-endian. The first form is of one dimension that
+//!    begins with number 1, and of no items; the second of all else: so an array has one form. Items are in the order
+//!    in which the last subscript changes fastest.
+//! 2. Order: item by item, NULL above all values, then fewer items first, then fewer dimensions, then these dimensions
+//!    one by one, then the numbers of their first items.
 //! 3. The length of an enum, or of a composite type, is the number of a definition, which holds as long as the process
 //!    lives. In what was stored it means nothing: the column's counts.
 //! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
@@ -22,10 +26,12 @@ use std::fmt;
 use terrace_storage::FIRST_OBJECT;
 
 mod read;
+mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use read::items as read_items;
+pub use read::{items as read_items, read};
+pub use shape::{Dimension, MOST_DIMENSIONS, Shape};
 
 /// The type of an array's items.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -108,7 +114,9 @@ impl Items {
     }
 }
 
+/// Of what has a shape that is plain; and of what has another.
 const VERSION: u8 = 1;
+const SHAPED: u8 = 2;
 const HEAD: usize = 13;
 
 /// An array as a value.
@@ -120,23 +128,31 @@ pub struct Array(Box<[u8]>);
 pub struct ArrayView<'a>(&'a [u8], Items);
 
 impl Array {
-    /// The items are of this type (42804), lengths, precision and scale included.
+    /// Of one dimension that begins with 1. The items are of this type (42804), lengths, precision and scale included.
     pub fn new(items: Items, values: &[Datum]) -> Result<Array> {
-        let count = u32::try_from(values.len()).ok().filter(|n| *n < 1 << 27);
-        let Some(count) = count else {
-            return Err(EngineError::new("54000", "array size exceeds the maximum allowed (134217727)"));
-        };
+        Array::shaped(items, &Shape::plain(values.len())?, values)
+    }
+
+    /// The same of any shape, which is of so many items.
+    pub fn shaped(items: Items, shape: &Shape, values: &[Datum]) -> Result<Array> {
+        if shape.items() != values.len() {
+            return Err(EngineError::internal(format!("{} items of an array of {}", values.len(), shape.items())));
+        }
         let mut bytes = Vec::with_capacity(HEAD + values.len() * 9);
-        bytes.push(VERSION);
+        bytes.push(if shape.is_plain() { VERSION } else { SHAPED });
         bytes.extend_from_slice(&items.oid.to_le_bytes());
         bytes.extend_from_slice(&items.length.to_le_bytes());
-        bytes.extend_from_slice(&count.to_le_bytes());
-        bytes.resize(HEAD + values.len().div_ceil(8), 0);
+        bytes.extend_from_slice(&(values.len() as u32).to_le_bytes());
+        if !shape.is_plain() {
+            shape.write(&mut bytes);
+        }
+        let head = bytes.len();
+        bytes.resize(head + values.len().div_ceil(8), 0);
         let of = items.get();
         for (at, value) in values.iter().enumerate() {
             of.admits(value.as_ref())?;
             match value {
-                Datum::Null => bytes[HEAD + at / 8] |= 1 << (at % 8),
+                Datum::Null => bytes[head + at / 8] |= 1 << (at % 8),
                 value if of.is_variable() => {
                     let own = value.variable();
                     let length = u32::try_from(own.len())
@@ -170,19 +186,25 @@ impl Array {
 /// Whether bytes that were read from storage are an array (invariant 1), of these items.
 pub(crate) fn check(bytes: &[u8], items: Option<Items>) -> Result<(), &'static str> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    if bytes.len() < HEAD || bytes[0] != VERSION {
+    if bytes.len() < HEAD || !matches!(bytes[0], VERSION | SHAPED) {
         return Err("unknown format of an array");
     }
     let known = || DataType::from_pg_oid(word(1), word(5)).filter(|of| Items::of(*of).is_some());
     let of = items.filter(|items| items.is_own() && items.oid == word(1)).map_or_else(known, |items| Some(items.get()));
     let Some(of) = of else { return Err("an array of an unknown type") };
     let count = word(9) as usize;
-    let mut at = HEAD + count.div_ceil(8);
+    let mut head = HEAD;
+    if bytes[0] == SHAPED {
+        let shape = Shape::read(&bytes[HEAD..]).filter(|shape| !shape.is_plain() && shape.items() == count);
+        let Some(shape) = shape else { return Err("an array's dimensions are not those of its items") };
+        head += shape.width();
+    }
+    let mut at = head + count.div_ceil(8);
     if bytes.len() < at {
         return Err("an array is cut short");
     }
     for item in 0..count {
-        if bytes[HEAD + item / 8] & 1 << (item % 8) != 0 {
+        if bytes[head + item / 8] & 1 << (item % 8) != 0 {
             continue;
         }
         let width = match of.is_variable() {
@@ -233,6 +255,23 @@ impl<'a> ArrayView<'a> {
         self.len() == 0
     }
 
+    /// Of one dimension that begins with 1, or of no items.
+    pub fn is_plain(self) -> bool {
+        self.0[0] == VERSION
+    }
+
+    pub fn shape(self) -> Shape {
+        match self.is_plain() {
+            true => Shape::plain(self.len()).expect("invariant 1: a count was taken of an array"),
+            false => Shape::read(&self.0[HEAD..]).expect("invariant 1: the bytes were made here, or checked"),
+        }
+    }
+
+    /// Where the bitmap begins.
+    fn head(self) -> usize {
+        if self.is_plain() { HEAD } else { HEAD + Shape::width_of(self.0[HEAD]) }
+    }
+
     /// Bytes of the whole.
     pub fn size(self) -> usize {
         self.0.len()
@@ -246,10 +285,11 @@ impl<'a> ArrayView<'a> {
 
     pub fn iter(self) -> impl Iterator<Item = DatumRef<'a>> {
         let of = self.items().get();
-        let mut at = HEAD + self.len().div_ceil(8);
+        let head = self.head();
+        let mut at = head + self.len().div_ceil(8);
         let (bytes, variable) = (self.0, of.is_variable());
         (0..self.len()).map(move |item| {
-            if bytes[HEAD + item / 8] & 1 << (item % 8) != 0 {
+            if bytes[head + item / 8] & 1 << (item % 8) != 0 {
                 return DatumRef::Null;
             }
             let width = if variable { self.word(at) as usize } else { fixed_width(of) as usize };
@@ -258,6 +298,12 @@ impl<'a> ArrayView<'a> {
             let own: &'a [u8] = &bytes[begin..at];
             if variable { of.variable_value(own) } else { fixed_value(of, own) }
         })
+    }
+
+    /// An array of the same shape, of these items.
+    pub fn map(self, to: Items, one: impl FnMut(DatumRef<'a>) -> Result<Datum>) -> Result<Array> {
+        let values = self.iter().map(one).collect::<Result<Vec<Datum>>>()?;
+        Array::shaped(to, &self.shape(), &values)
     }
 
     /// Invariant 2.
@@ -270,7 +316,10 @@ impl<'a> ArrayView<'a> {
                 None => return Ordering::Greater,
             }
         }
-        self.len().cmp(&other.len())
+        match (self.is_plain(), other.is_plain()) {
+            (true, true) => self.len().cmp(&other.len()),
+            _ => self.shape().cmp(&other.shape()),
+        }
     }
 }
 
@@ -278,17 +327,11 @@ impl<'a> ArrayView<'a> {
 impl fmt::Display for ArrayView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = self.items().get();
-        f.write_str("{")?;
-        for (at, item) in self.iter().enumerate() {
-            if at > 0 {
-                f.write_str(",")?;
-            }
-            match item {
-                DatumRef::Null => f.write_str("NULL")?,
-                item => write_item(f, &of.shown(item))?,
-            }
-        }
-        f.write_str("}")
+        let mut items = self.iter();
+        self.shape().write_text(f, |f, _| match items.next().expect("a shape is of as many items") {
+            DatumRef::Null => f.write_str("NULL"),
+            item => write_item(f, &of.shown(item)),
+        })
     }
 }
 

@@ -6,9 +6,19 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     Assignment, At, Body, Conflict, ConflictAction, ConflictTarget, Delete, Distinct, Expr, ExprKind, Ident,
-    IndexElement, Insert, Item, Name, Overriding, Query, Refused, Update, With, Written,
+    IndexElement, Insert, Item, Name, Overriding, Query, Refused, Subscript, Update, With, Written,
 };
 use std::ops::Range;
+
+/// Columns that are assigned to, and which parts of them.
+type Targets = (Vec<Ident>, Vec<Vec<Subscript>>);
+
+/// What an INSERT gives a value to.
+struct InsertTarget {
+    column: Ident,
+    subscripts: Vec<Subscript>,
+    field: Option<Ident>,
+}
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self, with: Option<With>) -> Result<Insert> {
@@ -17,20 +27,20 @@ impl Parser<'_> {
         let target = self.relation_name()?;
         let alias = if self.eat_word(K::As) { Some(self.ident()?) } else { None };
         let mut place = 0..0;
-        let (columns, overriding, source) = self.insert_rest(&mut place)?;
+        let ((columns, parts), overriding, source) = self.insert_rest(&mut place)?;
         let conflict = match self.at_word(K::On) {
             true => Some(self.conflict(alias.as_ref().unwrap_or(target.last()))?),
             false => None,
         };
         let returning = self.maybe_returning()?;
-        Ok(Insert { at, with, target, alias, columns, overriding, source, place, conflict, returning })
+        Ok(Insert { at, with, target, alias, columns, parts, overriding, source, place, conflict, returning })
     }
 
     /// The columns and what they get. `place`: to be set to where that stands.
-    fn insert_rest(&mut self, place: &mut Range<At>) -> Result<(Vec<Ident>, Option<Overriding>, Option<Query>)> {
+    fn insert_rest(&mut self, place: &mut Range<At>) -> Result<(Targets, Option<Overriding>, Option<Query>)> {
         if self.eat_word(K::Default) {
             self.expect_word(K::Values)?;
-            return Ok((vec![], None, None));
+            return Ok((Targets::default(), None, None));
         }
         let (mut targets, at) = (vec![], self.place());
         if self.at(Kind::LeftParen) && !self.query_in_parens_follows() {
@@ -42,10 +52,16 @@ impl Parser<'_> {
         }
         let (mut query, stands) = self.placed(Self::query)?;
         *place = stands;
-        if targets.iter().all(|(_, field)| field.is_none()) {
-            return Ok((targets.into_iter().map(|(column, _)| column).collect(), overriding, Some(query)));
+        if targets.iter().all(|target| target.field.is_none()) {
+            let columns = targets.into_iter().map(|target| (target.column, target.subscripts)).unzip();
+            return Ok((columns, overriding, Some(query)));
         }
-        let columns = match &mut query.body {
+        if targets.iter().any(|target| !target.subscripts.is_empty()) {
+            self.refuse(at, "INSERT of fields of columns beside items of others");
+        }
+        let targets: Vec<(Ident, Option<Ident>)> =
+            targets.into_iter().map(|target| (target.column, target.field)).collect();
+        let columns: Vec<Ident> = match &mut query.body {
             Body::Values(rows) if rows.iter().all(|row| row.len() == targets.len()) => {
                 let mut columns = vec![];
                 for row in rows {
@@ -58,13 +74,15 @@ impl Parser<'_> {
                 vec![]
             }
         };
-        Ok((columns, overriding, Some(query)))
+        let parts = columns.iter().map(|_| vec![]).collect();
+        Ok(((columns, parts), overriding, Some(query)))
     }
 
-    /// A column, and the field of it that is meant.
-    fn insert_target(&mut self) -> Result<(Ident, Option<Ident>)> {
+    /// A column, and the part or the field of it that is meant.
+    fn insert_target(&mut self) -> Result<InsertTarget> {
         if self.ahead(1).kind != Kind::Dot {
-            return Ok((self.target()?, None));
+            let (column, subscripts) = self.target_or_part()?;
+            return Ok(InsertTarget { column, subscripts, field: None });
         }
         let column = self.ident()?;
         self.expect(Kind::Dot)?;
@@ -73,7 +91,7 @@ impl Parser<'_> {
             self.indirection(Expr { at, kind: ExprKind::Default })?;
             self.refuse(at, "assignment to a part of a part");
         }
-        Ok((column, Some(field)))
+        Ok(InsertTarget { column, subscripts: vec![], field: Some(field) })
     }
 
     /// Whether the parenthesis here holds a query, and no columns.
@@ -209,12 +227,12 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    /// `a[1] = x`, `a['b'][2] = x`, `a.b = x`.
-    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
-        let column = self.ident()?;
-        if self.eat(Kind::Dot) {
-            return self.assignment_of_field(called, column);
+    /// A column, or a part of it: `a[1]`, `a['b'][2]`.
+    fn target_or_part(&mut self) -> Result<(Ident, Vec<Subscript>)> {
+        if self.ahead(1).kind != Kind::LeftBracket {
+            return Ok((self.target()?, vec![]));
         }
+        let column = self.ident()?;
         let mut subscripts = vec![];
         while self.at(Kind::LeftBracket) {
             subscripts.push(self.subscript()?);
@@ -224,11 +242,24 @@ impl Parser<'_> {
             self.indirection(Expr { at, kind: ExprKind::Default })?;
             self.refuse(at, "assignment to a part of a part");
         }
+        Ok((column, subscripts))
+    }
+
+    /// `a[1] = x`, `a['b'][2] = x`, `a.b = x`.
+    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
+        if self.ahead(1).kind == Kind::Dot {
+            let column = self.ident()?;
+            self.expect(Kind::Dot)?;
+            return self.assignment_of_field(called, column);
+        }
+        let (column, subscripts) = self.target_or_part()?;
         self.expect(Kind::Equal)?;
         let whole = Name::new(vec![called.clone(), column.clone()]);
         let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
         let value = Box::new(self.expr()?);
-        Ok(Assignment::One { value: Expr { at: value.at, kind: ExprKind::With { arg, subscripts, value } }, column })
+        let at = value.at;
+        let kind = ExprKind::With { column: column.clone(), arg, subscripts, value };
+        Ok(Assignment::One { value: Expr { at, kind }, column })
     }
 
     /// What follows `a.`: `b = x`, `b.c = x`.

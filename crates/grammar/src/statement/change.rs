@@ -1,6 +1,6 @@
 //! Changes of rows: INSERT, UPDATE, DELETE.
 
-use super::{At, Expr, FromItem, Ident, Item, Name, NullsOrder, Query, With, Written};
+use super::{At, Expr, FromItem, Ident, Item, Name, NullsOrder, Query, Subscript, With, Written};
 use std::ops::Range;
 
 /// INSERT.
@@ -12,6 +12,8 @@ pub struct Insert {
     pub alias: Option<Ident>,
     /// Empty: all columns.
     pub columns: Vec<Ident>,
+    /// Of each of these columns, which part of it is assigned to: no subscripts, all of it.
+    pub parts: Vec<Vec<Subscript>>,
     pub overriding: Option<Overriding>,
     /// None: DEFAULT VALUES.
     pub source: Option<Query>,

@@ -132,8 +132,10 @@ pub enum ExprKind {
         /// Whether it goes on from a subscript before it: in `a[1][2]` the second one does, in `(a[1])[2]` none.
         continues: bool,
     },
-    /// What becomes of `arg` when `arg[1]['a'] = value` is assigned, in SET of an UPDATE. At least one subscript.
+    /// What becomes of `arg` when `arg[1]['a'] = value` is assigned, in SET of an UPDATE, and in INSERT. `column`: what
+    /// `arg` is, or is made for. At least one subscript.
     With {
+        column: Ident,
         arg: Box<Expr>,
         subscripts: Vec<Subscript>,
         value: Box<Expr>,

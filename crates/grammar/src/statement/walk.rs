@@ -114,7 +114,7 @@ impl<'t> Walk<'_, 't> {
                 self.subscript(subscript);
             }
             ExprKind::WithField { arg, value, .. } => self.exprs([arg.as_ref(), value.as_ref()]),
-            ExprKind::With { arg, subscripts, value } => {
+            ExprKind::With { column: _, arg, subscripts, value } => {
                 self.exprs([arg.as_ref(), value.as_ref()]);
                 subscripts.iter().for_each(|subscript| self.subscript(subscript));
             }
@@ -264,7 +264,7 @@ pub fn children_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
             each(arg);
             each(value);
         }
-        ExprKind::With { arg, subscripts, value } => {
+        ExprKind::With { column: _, arg, subscripts, value } => {
             each(arg);
             each(value);
             subscripts.iter_mut().for_each(|subscript| each_of_subscript(subscript, each));

@@ -44,3 +44,53 @@ fn texts_are_utf8_without_nul() {
     assert_eq!(read(b"\xff", false, 25, DataType::Text), Err("22021"));
     assert_eq!(read(b"a\0", false, 25, DataType::Text), Err("22021"));
 }
+
+/// The binary form of an int4[] of these dimensions (items, number of the first).
+fn binary_array(dimensions: &[(i32, i32)], items: &[Option<i32>]) -> Vec<u8> {
+    let mut bytes = vec![];
+    for word in [dimensions.len() as i32, 0, 23] {
+        bytes.extend_from_slice(&word.to_be_bytes());
+    }
+    dimensions.iter().for_each(|(length, first)| {
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(&first.to_be_bytes());
+    });
+    for item in items {
+        match item {
+            Some(item) => bytes.extend([4i32.to_be_bytes(), item.to_be_bytes()].concat()),
+            None => bytes.extend((-1i32).to_be_bytes()),
+        }
+    }
+    bytes
+}
+
+#[test]
+fn arrays_have_their_dimensions() {
+    let ints = DataType::Int4.array().unwrap();
+    let read = |bytes: Vec<u8>| match parameter(Some(&Bytes::from(bytes)), true, 1007, ints, 1) {
+        Ok(array) => array.to_string(),
+        Err(error) => error.state.0.to_owned(),
+    };
+    for (dimensions, items, text) in [
+        (&[][..], &[][..], "{}"),
+        (&[(2, 1)], &[Some(5), None], "{5,NULL}"),
+        (&[(2, 0)], &[Some(5), Some(6)], "[0:1]={5,6}"),
+        (&[(2, 1), (1, 1)], &[Some(5), Some(6)], "{{5},{6}}"),
+        (&[(1, 1), (2, -3)], &[Some(5), Some(6)], "[1:1][-3:-2]={{5,6}}"),
+        (&[(0, 1)], &[], "{}"),
+        (&[(-1, 1)], &[], "54000"),
+        (&[(1, 1); 7], &[Some(1)], "54000"),
+        (&[(1, i32::MAX)], &[Some(1)], "54000"),
+        (&[(100_000, 1), (100_000, 1)], &[], "54000"),
+        // Fewer items than it says, and more.
+        (&[(100_000_000, 1)], &[Some(1)], "22P03"),
+        (&[(2, 1)], &[Some(1)], "22P03"),
+        (&[(1, 1)], &[Some(1), Some(2)], "22P03"),
+    ] {
+        assert_eq!(read(binary_array(dimensions, items)), text, "{dimensions:?}");
+    }
+    let whole = binary_array(&[(2, 1), (1, 1)], &[Some(5), Some(6)]);
+    for cut in 0..whole.len() {
+        assert_eq!(read(whole[..cut].to_vec()), "22P03", "{cut}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Stored values to DataRow messages, without Arrow between them: the same bytes.
-use super::{date_2000, interval, list_head, moment_2000, numeric, pad};
+use super::{array_head, date_2000, interval, moment_2000, numeric, pad};
 use crate::types::{JSONB_VERSION, Wire, row_description, wire};
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::arrow::datatypes::Schema;
@@ -88,7 +88,7 @@ fn binary(out: &mut BytesMut, value: DatumRef<'_>, wire: &Wire) {
         }
         DatumRef::Array(array) => {
             let item = wire.item();
-            list_head(out, item.oid, array.len(), array.iter().any(DatumRef::is_null));
+            array_head(out, item.oid, &array.shape(), array.iter().any(DatumRef::is_null));
             array.iter().for_each(|value| field(out, value, &item, true));
         }
         DatumRef::Enum(of, v) => out.put_slice(of.shown(v).as_bytes()),

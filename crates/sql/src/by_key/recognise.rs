@@ -161,6 +161,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
         target,
         alias: _,
         columns,
+        parts,
         overriding: None,
         source,
         place: _,
@@ -170,7 +171,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     else {
         return None;
     };
-    returning.is_empty().then_some(())?;
+    (returning.is_empty() && parts.iter().all(Vec::is_empty)).then_some(())?;
     let rows = plain_values(source.as_ref()?)?;
     let table = user_table(target, catalog)?;
     table.is_plain().then_some(())?;

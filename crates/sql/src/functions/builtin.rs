@@ -16,6 +16,7 @@ use crate::functions::bounded::PIECE;
 use crate::functions::convert::{convert, convert_array, convert_scalar};
 use crate::functions::{arrays, bounded, chars};
 use crate::memory;
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::{self, ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -113,7 +114,7 @@ pub(crate) fn register(state: &mut SessionState) {
 pub(crate) fn type_name(given: &ArrowType) -> String {
     match given {
         ArrowType::Null => "unknown".to_owned(),
-        ArrowType::List(item) => format!("{}[]", type_name(item.data_type())),
+        of if let Some(item) = items_of(of) => format!("{}[]", type_name(item.data_type())),
         ArrowType::Struct(_) if engine_type(given).is_none() => "record".to_owned(),
         ArrowType::UInt32 => "oid".to_owned(),
         other => engine_type(other).map_or_else(|| other.to_string().to_lowercase(), |t| t.base_name().to_owned()),
@@ -401,8 +402,8 @@ fn taken(array: &ArrayRef, field: &Field, wanted: Takes) -> Result<ArrayRef> {
 /// As the text that a client is shown. `data_type`: what the array does not say.
 pub(crate) fn shown(array: &ArrayRef, data_type: Option<DataType>) -> Result<ArrayRef> {
     let array = match array.data_type() {
-        ArrowType::List(_) => return arrays::text_array(array, data_type.and_then(DataType::item)),
-        ArrowType::Struct(_) => return row_text(array),
+        of if is_array(of) => return arrays::text_array(array, data_type.and_then(DataType::item)),
+        of if is_row(of) => return row_text(array),
         _ => engine_array(array).map_err(tunnel)?,
     };
     let _asked = match data_type {

@@ -3,6 +3,7 @@
 use crate::error::tunnel;
 use crate::functions::arrays::keys as arrays;
 use crate::functions::{interval, json, rows};
+use crate::values::arrays::{is_array, items_of};
 use crate::values::{decimal, engine_type};
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
@@ -36,8 +37,11 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
         of if decimal::is_decimal(of) => By::Key,
         ArrowType::LargeBinary => By::Json,
         ArrowType::BinaryView => By::Never,
-        ArrowType::List(_) if engine_type(data_type).is_some() => By::Key,
-        ArrowType::List(item) if !matches!(by(item.data_type()), By::Themselves) => By::Nothing,
+        of if is_array(of) && engine_type(of).is_some() => By::Key,
+        of if let Some(item) = items_of(of) => match by(item.data_type()) {
+            By::Themselves => By::Themselves,
+            _ => By::Nothing,
+        },
         ArrowType::Struct(_) => By::Key,
         _ => By::Themselves,
     }
@@ -73,7 +77,7 @@ pub(crate) fn wrap_of(expr: &mut Expr, of: &ArrowType) -> Result<bool> {
 /// What makes the key of a value of this type.
 pub(crate) fn key_of(of: &ArrowType) -> fn(Expr) -> Expr {
     match of {
-        ArrowType::List(_) => arrays::key,
+        of if is_array(of) => arrays::key,
         ArrowType::LargeList(_) => decimal::key,
         ArrowType::Struct(_) => rows::key,
         _ => interval::key,
@@ -85,7 +89,7 @@ pub(crate) fn compared_by(array: &ArrayRef) -> Result<ArrayRef> {
     match by(array.data_type()) {
         By::Themselves => Ok(array.clone()),
         By::Canonical => Ok(canonical_array(array)),
-        By::Key if matches!(array.data_type(), ArrowType::List(_)) => arrays::keys(array),
+        By::Key if is_array(array.data_type()) => arrays::keys(array),
         By::Key if matches!(array.data_type(), ArrowType::Struct(_)) => rows::keys(array),
         By::Key if decimal::is_decimal(array.data_type()) => Ok(decimal::keys(array)),
         By::Key => interval::keys(array),

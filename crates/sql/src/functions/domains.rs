@@ -72,10 +72,10 @@ impl ScalarUDFImpl for Checked {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (value, conditions) = args.args.split_first().expect("a value");
         let value_array = value.to_array(args.number_rows)?;
-        if self.domain.not_null && value_array.logical_null_count() > 0 {
+        if self.domain.takes_no_null() && value_array.logical_null_count() > 0 {
             return Err(tunnel(no_nulls(&self.domain)));
         }
-        for (condition, check) in conditions.iter().zip(&self.domain.checks) {
+        for (condition, check) in conditions.iter().zip(self.domain.all_checks()) {
             let met = condition.to_array(args.number_rows)?;
             let broken = met.as_boolean_opt().is_some_and(|met| met.iter().any(|met| met == Some(false)));
             if broken {

@@ -9,11 +9,11 @@
 //! So is `string_agg` of bytea: of the values, and of what stands before each but the first.
 use crate::error::tunnel;
 use crate::functions::compared::compared_by;
+use crate::values::arrays::{self as arrays, Arrays, is_array};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Float64Array, Int64Array, ListArray, UInt32Array,
     make_comparator,
 };
-use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::{SortOptions, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, internal_err};
@@ -102,7 +102,7 @@ impl ScalarUDFImpl for Ordered {
             Asked::PercentRank | Asked::CumeDist => DataType::Float64,
             Asked::Mode | Asked::Joined => item(&types[0])?.data_type().clone(),
             Asked::Disc | Asked::Cont => match &types[1] {
-                DataType::List(_) => types[0].clone(),
+                parts if is_array(parts) => arrays::type_of(item(&types[0])?.data_type().clone()),
                 _ => item(&types[0])?.data_type().clone(),
             },
         })
@@ -181,26 +181,23 @@ fn joined(values: &ListArray, before: &ListArray) -> Result<ArrayRef> {
 
 impl Ordered {
     fn percentiles(&self, lists: &ListArray, parts: &ArrayRef) -> Result<ArrayRef> {
-        let DataType::List(_) = parts.data_type() else {
+        let Some(arrays) = Arrays::of(parts) else {
             let parts = parts.as_primitive::<Float64Type>();
             let pairs = (0..lists.len()).map(|row| (items(lists, row), parts.is_valid(row).then(|| parts.value(row))));
             return self.picked(lists.values(), pairs);
         };
-        let parts = parts.as_list::<i32>();
+        let parts = arrays.lists();
         let values = parts.values().as_primitive::<Float64Type>();
-        let (mut pairs, mut lengths, mut known) = (vec![], vec![], vec![]);
+        let (mut pairs, mut shapes) = (vec![], vec![]);
         for row in 0..lists.len() {
             let own = items(lists, row);
             // Of no items there are no percentiles.
             let asked = if own.is_empty() { 0..0 } else { items(parts, row) };
-            known.push(parts.is_valid(row) && !own.is_empty());
-            lengths.push(asked.len());
+            shapes.push((parts.is_valid(row) && !own.is_empty()).then(|| arrays.shape(row)));
             pairs.extend(asked.map(|at| (own.clone(), values.is_valid(at).then(|| values.value(at)))));
         }
         let picked = self.picked(lists.values(), pairs.into_iter())?;
-        let field = item(lists.data_type())?.clone();
-        let offsets = OffsetBuffer::from_lengths(lengths);
-        Ok(Arc::new(ListArray::new(field, offsets, picked, Some(NullBuffer::from(known)))))
+        Ok(arrays::made(picked, shapes))
     }
 
     /// Of each of these ranges of items what lies at that part of it. 22003

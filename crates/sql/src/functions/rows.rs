@@ -8,6 +8,7 @@ use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::arrays::keys::item_key;
 use crate::functions::compared::no_equality;
+use crate::values::arrays::{is_row, row_fields};
 use crate::values::rows::{converted, fields_of, type_of};
 use crate::values::{array_datum, engine_array};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, StructArray, make_array};
@@ -79,9 +80,9 @@ pub(crate) fn make(of: CompositeType, values: Vec<Expr>) -> Expr {
 }
 
 fn fields(of: &ArrowType) -> Result<&Fields> {
-    match of {
-        ArrowType::Struct(fields) => Ok(fields),
-        other => internal_err!("{other} is no row"),
+    match row_fields(of) {
+        Some(fields) => Ok(fields),
+        None => internal_err!("{of} is no row"),
     }
 }
 
@@ -197,7 +198,7 @@ fn columns_of(rows: &StructArray) -> Result<Vec<Column>> {
         Ok(match column.data_type() {
             ArrowType::Null => Column::Null,
             ArrowType::BinaryView => return Err(no_equality()),
-            ArrowType::Struct(_) => Column::Rows(keys(column)?),
+            of if is_row(of) => Column::Rows(keys(column)?),
             _ => Column::Values(engine_array(column).map_err(tunnel)?),
         })
     };

@@ -21,6 +21,7 @@ use crate::functions::chars;
 use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::plan::resolve;
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_zoned};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
@@ -144,7 +145,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
     Some(match data_type {
         _ if is_number(data_type) => Category::Number,
         _ if enum_of(data_type).is_some() => Category::Alone,
-        List(_) if engine_type(data_type).is_some() => Category::Alone,
+        of if is_array(of) && engine_type(of).is_some() => Category::Alone,
         Struct(_) => Category::Alone,
         // `string_agg` answers the large one.
         Utf8 | LargeUtf8 => Category::Text,
@@ -156,7 +157,7 @@ fn category(data_type: &ArrowType) -> Option<Category> {
 
 /// Whether PostgreSQL has no operator that compares the two.
 pub(crate) fn cannot_be_compared(a: &ArrowType, b: &ArrowType) -> bool {
-    if let (ArrowType::List(a), ArrowType::List(b)) = (a, b) {
+    if let (Some(a), Some(b)) = (items_of(a), items_of(b)) {
         // Of one type: an array becomes no other.
         let (a, b) = (engine_type(a.data_type()), engine_type(b.data_type()));
         return a.zip(b).is_some_and(|(a, b)| a.base_name() != b.base_name());
@@ -204,13 +205,14 @@ fn common(chooser: Chooser, fields: &[FieldRef], open: &[bool], read: bool) -> R
             }
         }
         Category::Text => ArrowType::Utf8,
-        Category::Alone => (*first).clone(),
+        // A list becomes an array.
+        Category::Alone => engine_type(first).filter(|_| is_array(first)).map_or((*first).clone(), arrow_type),
     }))
 }
 
 /// 0A000 where rows of no type have columns of different types: each of them would change the others' texts.
 pub(crate) fn refuse_different_rows(types: &[&ArrowType]) -> Result<()> {
-    let is_record = |of: &&&ArrowType| matches!(of, ArrowType::Struct(_)) && engine_type(of).is_none();
+    let is_record = |of: &&&ArrowType| is_row(of) && engine_type(of).is_none();
     let mut records = types.iter().filter(is_record);
     let Some(first) = records.next() else { return Ok(()) };
     match records.all(|other| other == first) {

@@ -25,6 +25,7 @@ use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_com
 use crate::functions::convert::value_alone;
 use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
+use crate::values::arrays::{is_array, items_of};
 use crate::values::decimal;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
@@ -64,12 +65,13 @@ impl AnalyzerRule for Comparable {
 fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     for expr in exprs {
         match expr.get_type(schema)? {
-            ArrowType::List(item) if *item.data_type() == ArrowType::BinaryView => {
+            of if items_of(&of).is_some_and(|item| *item.data_type() == ArrowType::BinaryView) => {
                 let error = EngineError::new("42883", "could not identify an ordering operator for type json[]");
                 return Err(tunnel(error.with_hint("Use an explicit ordering operator or modify the query.")));
             }
-            of @ (ArrowType::List(_) | ArrowType::Struct(_)) if matches!(by(&of), By::Key) => {}
-            ArrowType::List(_) => {
+            of if is_array(&of) && matches!(by(&of), By::Key) => {}
+            of @ ArrowType::Struct(_) if !is_array(&of) && matches!(by(&of), By::Key) => {}
+            ArrowType::List(_) | ArrowType::Struct(_) => {
                 return Err(tunnel(EngineError::unsupported("an order of such arrays is not supported")));
             }
             ArrowType::BinaryView => {
@@ -203,7 +205,7 @@ fn by_first(aggregate: Aggregate, schema: &DFSchema) -> Result<LogicalPlan> {
 }
 
 fn refused(what: &str, of: &ArrowType) -> DataFusionError {
-    if let ArrowType::List(_) = of {
+    if is_array(of) {
         return tunnel(EngineError::unsupported(format!("{what} of arrays is not supported")));
     }
     if let ArrowType::Struct(_) = of {
@@ -404,7 +406,6 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
                 return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
             }
-            (name @ ("min" | "max"), By::Key) if matches!(of, ArrowType::List(_)) => return Err(refused(name, &of)),
             ("count", By::Json) => {}
             (name, By::Json) => {
                 return Err(tunnel(EngineError::unsupported(format!("{name} of DISTINCT jsonb is not supported"))));

@@ -18,6 +18,7 @@ use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
+use crate::values::arrays::is_array;
 use crate::values::{
     array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
 };
@@ -66,10 +67,7 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
         }
         Some(function)
             if [&lt, &rt].into_iter().any(|of| {
-                is_json(of)
-                    || *of == arrow_type(DataType::Jsonb)
-                    || matches!(of, ArrowType::List(_))
-                    || enum_of(of).is_some()
+                is_json(of) || *of == arrow_type(DataType::Jsonb) || is_array(of) || enum_of(of).is_some()
             }) =>
         {
             return Err(tunnel(undefined(function, &lt, &rt)));
@@ -148,7 +146,7 @@ fn other_operator(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) ->
     }
     let text = |t: &ArrowType, open: bool| open || is(t, DataType::Text);
     // One side is text, or no side has a type.
-    if matches!(lt, ArrowType::List(_)) || matches!(rt, ArrowType::List(_)) {
+    if is_array(&lt) || is_array(&rt) {
         return Err(tunnel(EngineError::unsupported("|| of arrays is not supported")));
     }
     if !text(&lt, lo) && !text(&rt, ro) {

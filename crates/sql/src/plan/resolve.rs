@@ -20,6 +20,7 @@ use crate::functions::convert::{constant, convert, convert_scalar, is_open, need
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -572,7 +573,7 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         let types: Vec<&ArrowType> =
             union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
         choosers::refuse_different_rows(&types)?;
-        let of_rows: Vec<&&ArrowType> = types.iter().filter(|t| matches!(t, ArrowType::Struct(_))).collect();
+        let of_rows: Vec<&&ArrowType> = types.iter().filter(|t| is_row(t)).collect();
         if let Some(row) = of_rows.first()
             && let Some(other) = types.iter().find(|other| *other != *row && **other != &ArrowType::Null)
         {

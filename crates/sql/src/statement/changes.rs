@@ -6,14 +6,15 @@
 use crate::error::{undefined_column, unsupported};
 use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::parse::sequence_calls::sequence_of;
+use crate::parse::types::type_name;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::values::live_columns;
 use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, EngineError, Result, Table};
 use terrace_grammar::statement::{
-    Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Name, Node,
-    Overriding, Query, Select, Statement, Update, With, walk,
+    Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
+    Node, Overriding, Query, Select, Statement, Update, With, walk,
 };
 
 /// A column that is assigned to, and its value.
@@ -48,6 +49,70 @@ pub(crate) fn with_inside(insert: &Insert) -> Result<Cow<'_, Insert>> {
     }
     source.with = Some(with.clone());
     Ok(Cow::Owned(Insert { source: Some(source), ..insert.clone() }))
+}
+
+/// An INSERT whose columns are whole: what goes to parts of a column makes one value of it, of which the rest is NULL.
+pub(crate) fn with_whole_columns<'i>(insert: &'i Insert, table: &Table) -> Result<Cow<'i, Insert>> {
+    if insert.parts.iter().all(Vec::is_empty) {
+        return Ok(Cow::Borrowed(insert));
+    }
+    let mut made = insert.clone();
+    made.parts.clear();
+    // Which values go to a column, in order.
+    let mut places: Vec<(Ident, Vec<usize>)> = vec![];
+    for (number, column) in insert.columns.iter().enumerate() {
+        let of_part = |at: &usize| !insert.parts[*at].is_empty();
+        match places.iter_mut().find(|(known, own)| known.name == column.name && own.iter().all(of_part)) {
+            Some((_, own)) if of_part(&number) => own.push(number),
+            _ => places.push((column.clone(), vec![number])),
+        }
+    }
+    let nulls = places.iter().map(|(column, _)| null_of(column, table)).collect::<Result<Vec<Expr>>>()?;
+    let whole = |values: &[Expr]| -> Vec<Expr> {
+        let part = |base: Expr, column: &Ident, at: usize| {
+            let (arg, subscripts, value) = (Box::new(base), insert.parts[at].clone(), Box::new(values[at].clone()));
+            Expr { at: value.at, kind: ExprKind::With { column: column.clone(), arg, subscripts, value } }
+        };
+        let one = |((column, own), null): (&(Ident, Vec<usize>), &Expr)| match own.as_slice() {
+            [at] if insert.parts[*at].is_empty() => values[*at].clone(),
+            own => own.iter().fold(null.clone(), |base, at| part(base, column, *at)),
+        };
+        places.iter().zip(&nulls).map(one).collect()
+    };
+    let count = |values: usize| check_count(values, &vec![0; insert.columns.len()], true);
+    match &mut made.source {
+        None => {}
+        Some(Query { body: Body::Values(rows), .. }) => {
+            for row in rows {
+                count(row.len())?;
+                *row = whole(row);
+            }
+        }
+        Some(Query { body: Body::Select(select), order, .. }) if is_plain(select) && order.is_empty() => {
+            count(select.items.len())?;
+            let values: Vec<Expr> = select.items.iter().map(|item| item.expr.clone()).collect();
+            select.items = whole(&values).into_iter().map(|expr| Item { expr, alias: None }).collect();
+        }
+        Some(_) => return Err(unsupported("INSERT of parts of columns from such a query")),
+    }
+    made.columns = places.into_iter().map(|(column, _)| column).collect();
+    Ok(Cow::Owned(made))
+}
+
+/// Whether each item of a SELECT is one column of its result, and no other clause names them.
+fn is_plain(select: &Select) -> bool {
+    let one = |item: &Item| !matches!(item.expr.kind, ExprKind::AllFields(_) | ExprKind::Star(_));
+    matches!(select.distinct, Distinct::No) && select.group.is_none() && select.items.iter().all(one)
+}
+
+/// NULL, of a column's type.
+fn null_of(column: &Ident, table: &Table) -> Result<Expr> {
+    let found = live_columns(table).find(|(_, own)| own.name == column.name);
+    let (_, own) = found.ok_or_else(|| undefined_column(&column.name, &table.name))?;
+    let broken = || EngineError::internal(format!("{} is no type", own.data_type));
+    let to = Box::new(type_name(&own.data_type.to_string()).ok_or_else(broken)?);
+    let arg = Box::new(Expr { at: column.at, kind: ExprKind::Literal(Literal::Null) });
+    Ok(Expr { at: column.at, kind: ExprKind::Cast { arg, to, word_at: column.at } })
 }
 
 /// Whether the source of an INSERT may read queries of WITH.

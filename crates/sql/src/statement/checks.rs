@@ -16,9 +16,9 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
-use terrace_engine::Domain;
 use terrace_engine::types::Digits;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
+use terrace_engine::{Domain, DomainCheck};
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
 };
@@ -28,7 +28,7 @@ use terrace_storage::ObjectId;
 /// them.
 fn depth(table: &Table) -> usize {
     let of_domains = table.columns.iter().filter_map(|column| column.domain.as_ref());
-    let of_domains = of_domains.flat_map(|domain| domain.checks.iter().map(|check| check.sql.as_str()));
+    let of_domains = of_domains.flat_map(|domain| domain.all_checks()).map(|check| check.sql.as_str());
     let texts = table.checks.iter().map(|check| check.sql.as_str()).chain(of_domains);
     let texts = texts.chain(table.computed().chain(table.generated()).map(|(_, text)| text));
     texts.filter_map(|text| Stored::read(text)?.depth().ok()).max().unwrap_or(0)
@@ -47,7 +47,7 @@ pub(crate) struct Finishing {
 struct Condition {
     check: Check,
     /// Whose it is, if it is a domain's.
-    of: Option<(Arc<Domain>, usize)>,
+    of: Option<(Arc<Domain>, DomainCheck)>,
 }
 
 /// Those that rows of a table must meet, domains' first.
@@ -55,8 +55,9 @@ fn conditions(table: &Table) -> Result<Vec<Condition>> {
     let mut all = vec![];
     for (_, column) in live_columns(table) {
         let Some(domain) = &column.domain else { continue };
-        for (at, check) in domain.checks.iter().enumerate() {
-            all.push(Condition { check: over_column(check, &column.name)?, of: Some((domain.clone(), at)) });
+        for check in domain.all_checks() {
+            let of = Some((domain.clone(), check.clone()));
+            all.push(Condition { check: over_column(check, &column.name)?, of });
         }
     }
     all.extend(table.checks.iter().map(|check| Condition { check: check.clone(), of: None }));
@@ -79,7 +80,7 @@ pub(crate) fn round(table: &Table, rows: &mut [&mut Vec<Datum>]) -> std::result:
 /// The first row with NULL where its domain takes none.
 fn null_of_domain(table: &Table, rows: &[&mut Vec<Datum>]) -> Option<(usize, EngineError)> {
     let strict: Vec<(usize, &Arc<Domain>)> = live_columns(table)
-        .filter_map(|(at, column)| Some((at, column.domain.as_ref().filter(|domain| domain.not_null)?)))
+        .filter_map(|(at, column)| Some((at, column.domain.as_ref().filter(|domain| domain.takes_no_null())?)))
         .collect();
     rows.iter().enumerate().find_map(|(number, row)| {
         let (_, domain) = strict.iter().find(|(at, _)| row[*at].is_null())?;
@@ -260,7 +261,7 @@ impl Run<'_> {
                     let Some(passed) = column.as_boolean_opt() else { continue };
                     if passed.is_valid(row) && !passed.value(row) {
                         let error = match &condition.of {
-                            Some((domain, at)) => domains::violated(domain, &domain.checks[*at]),
+                            Some((domain, check)) => domains::violated(domain, check),
                             None => violated(table, &condition.check, &rows[first + row]),
                         };
                         return Ok(Some((first + row, error)));

@@ -12,6 +12,7 @@ use crate::plan::planner::{Planner, parameters};
 use crate::plan::returned::Returned;
 use crate::statement::changes::{
     alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over, with_inside,
+    with_whole_columns,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
@@ -96,6 +97,7 @@ impl Sources<'_> {
     fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
         let insert = &*with_inside(insert)?;
         let table = self.table(&relation(&insert.target)?)?;
+        let insert = &*with_whole_columns(insert, &table)?;
         let called = called(&insert.target, insert.alias.as_ref());
         let columns = named_columns(&insert.columns, &table)?;
         let planner = self.planner();

@@ -46,12 +46,13 @@ impl Run<'_> {
             return Err(unsupported("COLLATE"));
         }
         let (base, digits, of) = of_column(&create.data_type, &catalog)?;
-        if of.is_some() {
-            return Err(unsupported("a domain over another domain"));
-        }
         base.check()?;
         let oid = self.new_oid().await;
-        let mut domain = Domain { oid, space, name, base, digits, not_null: false, default_sql: None, checks: vec![] };
+        // As in PostgreSQL, the default is that of when it is made.
+        let inherited = of.as_ref().and_then(|parent| parent.default_sql.clone());
+        let checks = vec![];
+        let mut domain =
+            Domain { oid, space, name, base, digits, not_null: false, default_sql: None, checks, parent: of };
         let (mut null, mut not_null) = (false, false);
         for constraint in &create.constraints {
             let wrong = |what: &str| Err(EngineError::new("42601", format!("{what} not possible for domains")));
@@ -89,6 +90,7 @@ impl Run<'_> {
             }
         }
         domain.not_null = not_null;
+        domain.default_sql = domain.default_sql.or(inherited);
         domain.checks.sort_by(|a, b| a.name.cmp(&b.name));
         let make = async { self.cell.lock().await.open().create_domain(domain).await };
         self.cancel.run(make).await?;
@@ -233,7 +235,13 @@ impl Run<'_> {
         let what = format!("type {}", shown_type(domain.oid, (domain.space, &domain.name), catalog));
         refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to(&domain.name))?;
         let columns = columns_of(catalog, domain);
-        let dependents: Vec<String> = columns.iter().map(|(table, at)| shown_column(table, *at, catalog)).collect();
+        let over = over(catalog, domain);
+        for own in &over {
+            refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to(&own.name))?;
+        }
+        let shown = |own: &Arc<Domain>| format!("type {}", shown_type(own.oid, (own.space, &own.name), catalog));
+        let of_columns = columns.iter().map(|(table, at)| shown_column(table, *at, catalog));
+        let dependents: Vec<String> = over.iter().map(shown).chain(of_columns).collect();
         if !dependents.is_empty() && !cascade {
             return Err(super::enums::needed(&what, &dependents));
         }
@@ -251,8 +259,11 @@ impl Run<'_> {
             let table = self.begin_statement().await.table_by_oid(table.oid).cloned().unwrap_or(table);
             self.drop_column(&table, &column, (false, true), notices).await?;
         }
-        let drop = async { self.cell.lock().await.open().drop_domain(domain).await };
-        self.cancel.run(drop).await
+        for own in over.iter().rev().chain([domain]) {
+            let drop = async { self.cell.lock().await.open().drop_domain(own).await };
+            self.cancel.run(drop).await?;
+        }
+        Ok(())
     }
 
     /// Whether a type is a domain.
@@ -327,10 +338,10 @@ impl Run<'_> {
         let column = &table.columns[at];
         let Some(domain) = &column.domain else { return Ok(()) };
         let always = Stored::read("true").ok_or_else(|| EngineError::internal("true is an expression"))?;
-        if domain.not_null && column.missing.is_null() && self.has_row(table, always.expr()).await? {
+        if domain.takes_no_null() && column.missing.is_null() && self.has_row(table, always.expr()).await? {
             return Err(no_nulls(domain));
         }
-        for check in &domain.checks {
+        for check in domain.all_checks() {
             let condition = stored::of_check(&over_column(check, &column.name)?)?.expr().clone();
             let broken = Expr { at: condition.at, kind: ExprKind::Not(Box::new(condition)) };
             if self.has_row(table, &broken).await? {
@@ -341,9 +352,18 @@ impl Run<'_> {
     }
 }
 
+/// The domains over this one, each behind those that it is over.
+fn over(catalog: &Catalog, domain: &Domain) -> Vec<Arc<Domain>> {
+    let is_over = |own: &&Arc<Domain>| own.oid != domain.oid && own.is_over(domain.oid);
+    let mut over: Vec<Arc<Domain>> = catalog.domains().filter(is_over).cloned().collect();
+    over.sort_by_key(|own| (own.line().count(), own.oid));
+    over
+}
+
+/// The columns of a domain, and of those over it.
 pub(super) fn columns_of(catalog: &Catalog, domain: &Domain) -> Vec<(Arc<Table>, usize)> {
     let of_table = |table: &Arc<Table>| {
-        let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.oid == domain.oid);
+        let is_of = |column: &ColumnDef| column.domain.as_ref().is_some_and(|own| own.is_over(domain.oid));
         let found = table.columns.iter().enumerate().filter(|(_, column)| !column.dropped && is_of(column));
         found.map(|(at, _)| (table.clone(), at)).collect::<Vec<_>>()
     };

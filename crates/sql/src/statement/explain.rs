@@ -12,7 +12,9 @@ mod tree;
 
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
-use crate::statement::changes::{assigned, called, delete_over, plain_values, update_over, with_inside};
+use crate::statement::changes::{
+    assigned, called, delete_over, plain_values, update_over, with_inside, with_whole_columns,
+};
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
@@ -181,6 +183,7 @@ impl Run<'_> {
             Statement::Insert(insert) => {
                 let insert = &*with_inside(insert)?;
                 let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
+                let insert = &*with_whole_columns(insert, &table)?;
                 let plan = match &insert.source {
                     Some(source) if plain_values(source).is_none() => Some(self.plan_unrun(source).await?),
                     _ => None,

@@ -7,6 +7,7 @@
 //!    becomes text or the other way round.
 use crate::error::from_datafusion;
 use crate::parse::stored::Stored;
+use crate::values::arrays::is_array;
 use crate::values::{enum_of, is_zoned};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::DFSchema;
@@ -56,7 +57,7 @@ fn kind(of: &ArrowType) -> Kind {
         _ if is_zoned(of) => Kind::Moment,
         ArrowType::Utf8 => Kind::Text,
         ArrowType::Date32 | ArrowType::Timestamp(..) | ArrowType::Time64(_) | ArrowType::Interval(_) => Kind::Time,
-        ArrowType::List(_) => Kind::Array,
+        of if is_array(of) => Kind::Array,
         _ => Kind::Other,
     }
 }

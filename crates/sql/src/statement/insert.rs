@@ -11,7 +11,8 @@ use crate::parse::sequence_calls::{Call, call_of, calls_within};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
 use crate::statement::changes::{
-    alone_over, called, check_count, check_identities, named_columns, plain_values, with_inside, without_identities,
+    alone_over, called, check_count, check_identities, named_columns, plain_values, with_inside, with_whole_columns,
+    without_identities,
 };
 use crate::statement::reads::rights_beside;
 use crate::statement::returning::Changed;
@@ -47,6 +48,7 @@ impl Run<'_> {
         if insert.conflict.is_some() {
             self.refuse_changed([&table])?;
         }
+        let insert = &*with_whole_columns(insert, &table)?;
         let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
         self.permit(&table, rights_beside(insert)).await?;

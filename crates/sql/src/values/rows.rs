@@ -5,6 +5,7 @@
 //!    it: structs of two types, or of two definitions, are of two types for DataFusion.
 //! 2. Any other struct is a row of no type (PostgreSQL's `record`), or of a table.
 //! 3. Rows are compared by [`crate::functions::rows::keys`].
+use super::arrays::{Arrays, is_row, items_of, row_fields};
 use super::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
 use crate::cast::{Castable, cast_datum, castable};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, ListArray, StructArray};
@@ -108,7 +109,9 @@ pub(crate) fn check_castable(fields: &Fields, of: CompositeType, least: Castable
     for (number, (field, attribute)) in fields.iter().zip(of.def().attributes()).enumerate() {
         let fits = match (field.data_type(), attribute.data_type, engine_type(field.data_type())) {
             (ArrowType::Null, ..) => true,
-            (ArrowType::Struct(fields), DataType::Composite(of), None) => check_castable(fields, of, least).is_ok(),
+            (row, DataType::Composite(of), None) if let Some(fields) = row_fields(row) => {
+                check_castable(fields, of, least).is_ok()
+            }
             (_, to, Some(from)) => castable(from, to) >= least,
             _ => false,
         };
@@ -126,7 +129,7 @@ pub(crate) fn check_castable(fields: &Fields, of: CompositeType, least: Castable
 /// The types are castable. `explicit`: as of `cast_datum`.
 pub(crate) fn converted(array: &ArrayRef, to: DataType, explicit: bool) -> Result<Option<ArrayRef>> {
     match (array.data_type(), to, to.item()) {
-        (ArrowType::Struct(_), DataType::Composite(of), _) if array.data_type() != &super::arrow_type(to) => {
+        (row, DataType::Composite(of), _) if is_row(row) && *row != super::arrow_type(to) => {
             if let Some(DataType::Composite(from)) = engine_type(array.data_type())
                 && from.is_same(of)
             {
@@ -141,12 +144,11 @@ pub(crate) fn converted(array: &ArrayRef, to: DataType, explicit: bool) -> Resul
             let made = StructArray::try_new(fields_of(of), columns, rows.nulls().cloned());
             Ok(Some(Arc::new(made.map_err(crate::error::from_arrow)?)))
         }
-        (ArrowType::List(item), _, Some(of @ DataType::Composite(_))) if engine_type(item.data_type()).is_none() => {
-            let lists = array.as_list::<i32>();
-            let Some(values) = converted(lists.values(), of, explicit)? else { return Ok(None) };
-            let field = Arc::new(Field::new_list_field(super::arrow_type(of), true));
-            let made = ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned());
-            Ok(Some(Arc::new(made.map_err(crate::error::from_arrow)?)))
+        (given, _, Some(of @ DataType::Composite(_)))
+            if let (Some(item), Some(arrays)) = (items_of(given), Arrays::of(array))
+                && engine_type(item.data_type()).is_none() =>
+        {
+            Ok(converted(arrays.lists().values(), of, explicit)?.map(|items| arrays.with_items(items)))
         }
         _ => Ok(None),
     }

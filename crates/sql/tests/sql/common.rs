@@ -1,14 +1,13 @@
 //! A database in memory, and clients of it.
 #![allow(dead_code, reason = "each test file uses a part")]
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::util::display::array_value_to_string;
 use futures::StreamExt;
 use std::sync::Arc;
 use terrace_device::MemoryDevice;
 use terrace_engine::{DataType, Database, Datum, DatumRef, EngineConfig, EngineError};
 use terrace_env::{Env, Real};
-use terrace_sql::{Outcome, Prepared, Session, SqlDatabase, is_decimal, stored_decimals};
+use terrace_sql::{Arrays, Outcome, Prepared, Session, SqlDatabase, is_decimal, stored_decimals};
 use terrace_storage::log::archive::Archive;
 use terrace_storage::{DeviceSet, StorageConfig};
 
@@ -192,8 +191,11 @@ pub(crate) async fn refusals(c: &mut Client, cases: &[(&str, &str)]) {
 fn shown(column: &ArrayRef, row: usize) -> String {
     match column.data_type() {
         of if is_decimal(of) => DatumRef::Decimal(stored_decimals(column).value(row)).to_string(),
-        ArrowType::List(item) if is_decimal(item.data_type()) => {
-            let items = column.as_list::<i32>().value(row);
+        _ if let Some(arrays) = Arrays::of(column) => {
+            if arrays.lists().is_null(row) {
+                return String::new();
+            }
+            let items = arrays.lists().value(row);
             let item = |at: usize| if items.is_null(at) { String::new() } else { shown(&items, at) };
             format!("[{}]", (0..items.len()).map(item).collect::<Vec<_>>().join(", "))
         }

@@ -25,6 +25,7 @@ fn columns_of_a_domain_through_changes_of_the_domain_and_a_restart() {
             not_null: true,
             default_sql: Some("'x'".into()),
             checks: vec![check],
+            parent: None,
         };
         txn.create_domain(domain.clone()).await.unwrap();
         assert_eq!(txn.create_domain(domain.clone()).await.unwrap_err().state.0, "42710");

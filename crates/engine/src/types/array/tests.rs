@@ -27,6 +27,11 @@ fn texts_of_arrays() {
             r#"{a b, " c ","","null",nu\ll,x\,y,"q\"\\"}"#,
             r#"{"a b"," c ","","null","null","x,y","q\"\\"}"#,
         ),
+        (DataType::Int4, "{{1,2},{3,NULL}}", "{{1,2},{3,NULL}}"),
+        (DataType::Int4, " [0:1] = { 1 , 2 }", "[0:1]={1,2}"),
+        (DataType::Int4, "[-1:0][2:3]={{1,2},{3,4}}", "[-1:0][2:3]={{1,2},{3,4}}"),
+        (DataType::Int4, "{{{1},{2}},{{3},{4}}}", "{{{1},{2}},{{3},{4}}}"),
+        (DataType::Text, " { { \",\" } , { 3 } }", "{{\",\"},{3}}"),
         (DataType::Bool, "{t,false}", "{t,f}"),
         (DataType::Numeric(None), "{1.50,2,NaN}", "{1.50,2,NaN}"),
         (DataType::Numeric(Some((5, 2))), "{1.5,2}", "{1.50,2.00}"),
@@ -36,6 +41,10 @@ fn texts_of_arrays() {
     ] {
         assert_eq!(read(of, given), want, "{given}");
     }
+}
+
+#[test]
+fn texts_that_are_no_arrays() {
     let malformed = |text: &str, detail: &str| {
         assert_eq!(read(DataType::Int4, text), format!("22P02 malformed array literal: \"{text}\" {detail}"));
     };
@@ -52,10 +61,32 @@ fn texts_of_arrays() {
     malformed("{1}}", "Junk after closing right brace.");
     malformed("{\"1\"2}", "Unexpected array element.");
     malformed("{1\"2\"}", "Unexpected array element.");
-    malformed("[1:3]={1,2}", "Specified array dimensions do not match array contents.");
+    for text in ["[1:3]={1,2}", "[1:2]={{1,2}}", "[1:1][1:1]={1}"] {
+        let what = text.split('=').nth(1).unwrap();
+        let want = "Specified array dimensions do not match array contents.";
+        assert_eq!(read(DataType::Int4, text), format!("22P02 malformed array literal: \"{what}\" {want}"));
+    }
+    for (text, shown, detail) in [
+        ("{{1,{2}},{2,3}}", "{{1,{2}},{2,3}}", "Unexpected \"{\" character."),
+        ("{{},{}}", "{{},{}}", "Unexpected \"}\" character."),
+        ("{{1,2},\\{2,3}}", "{{1,2},\\{2,3}}", "Unexpected \"\\\" character."),
+        ("{{\"1 2\" x},{3}}", "{{\"1 2\" x},{3}}", "Unexpected array element."),
+        ("{{1,2},{3}}", "{{1,2},{3}}", "Multidimensional arrays must have sub-arrays with matching dimensions."),
+        ("[1:2]={1", "{1", "Unexpected end of input."),
+        ("[x]={1}", "[x]={1}", "\"[\" must introduce explicitly-specified array dimensions."),
+        ("[1:]={1}", "[1:]={1}", "Missing array dimension value."),
+    ] {
+        let want = format!("22P02 malformed array literal: \"{shown}\" {detail}");
+        assert_eq!(read(DataType::Int4, text), want, "{text}");
+    }
     malformed("[1:2]{1,2}", "Missing \"=\" after array dimensions.");
     malformed("[1:2]=1", "Array contents must start with \"{\".");
-    for (text, state) in [("{{1},{2}}", "0A000"), ("[0:1]={1,2}", "0A000"), ("[2:1]={}", "2202E"), ("{x}", "22P02")] {
+    for (text, state) in [
+        ("[2:1]={}", "2202E"),
+        ("{x}", "22P02"),
+        ("[2147483647:2147483647]={1}", "54000"),
+        ("{{{{{{{1}}}}}}}", "54000"),
+    ] {
         assert!(read(DataType::Int4, text).starts_with(state), "{text}");
     }
 }
@@ -94,7 +125,31 @@ fn arrays_are_ordered_as_in_postgresql() {
 }
 
 #[test]
+fn shapes_are_ordered_behind_items() {
+    let of = DataType::Int4.array().unwrap();
+    let ascending = ["{1,2}", "[2:3]={1,2}", "{{1,2}}", "{{1},{2}}", "{1,2,3}", "{{1},{3}}"];
+    let ascending = ascending.map(|text| of.parse(text).unwrap());
+    for (i, a) in ascending.iter().enumerate() {
+        for (j, b) in ascending.iter().enumerate() {
+            assert_eq!(a.as_ref().cmp_key(b.as_ref()), i.cmp(&j), "{a} {b}");
+        }
+    }
+    let (below, plain) = (of.parse("[0:1]={1,2}").unwrap(), of.parse("{1,2}").unwrap());
+    assert!(below.as_ref().cmp_key(plain.as_ref()).is_lt());
+}
+
+#[test]
 fn the_format_is_what_the_diagram_says() {
+    let Datum::Array(shaped) = DataType::Int2.array().unwrap().parse("[0:0][1:2]={{5,6}}").unwrap() else {
+        panic!("it is an array")
+    };
+    let dimensions = [2, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0];
+    let whole = [&[2, 21, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0][..], &dimensions, &[0, 5, 0, 6, 0]].concat();
+    assert_eq!(shaped.bytes(), whole);
+    for cut in 0..whole.len() {
+        assert!(check(&whole[..cut], None).is_err(), "{cut}");
+    }
+
     let Datum::Array(array) = ints(&[Some(5), None]) else { panic!("it is an array") };
     assert_eq!(array.bytes(), [1, 23, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0b10, 5, 0, 0, 0]);
     let texts = Array::new(Items::of(DataType::Text).unwrap(), &[Datum::text("ab")]).unwrap();

@@ -1,5 +1,5 @@
-//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, floats within groups, and what their
-//! fields say of char(n).
+//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within groups, and
+//! what their fields say of char(n).
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
 //!
@@ -7,8 +7,7 @@
 //! one, so that a NaN becomes the least of its group, and is the greatest only until the next value; without groups,
 //! and in windows, NaN is above all numbers.
 use crate::functions::chars;
-use crate::functions::compared::compared_by;
-use crate::values::decimal::is_decimal;
+use crate::functions::compared::{By, by, compared_by};
 use crate::values::field_type;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -36,10 +35,10 @@ pub(super) fn functions() -> [AggregateUDF; 3] {
 }
 
 impl Extreme {
-    /// What goes by keys: intervals and plain numerics.
+    /// What goes by keys: intervals, plain numerics and arrays.
     fn by_keys(&self, args: &AccumulatorArgs) -> Option<ByKeys> {
         let of = args.return_field.data_type();
-        let keyed = matches!(of, DataType::Interval(_)) || is_decimal(of);
+        let keyed = self.name() != "array_agg" && matches!(by(of), By::Key);
         let of = of.clone();
         keyed.then(|| ByKeys { greatest: self.name() == "max", of, window: None, best: None })
     }
@@ -131,7 +130,10 @@ impl AggregateUDFImpl for Extreme {
         let field = self.theirs.return_field(fields)?;
         let [of] = fields else { return Ok(field) };
         Ok(match field_type(of) {
-            Some(terrace_engine::DataType::Char(_)) if field.data_type() == of.data_type() => {
+            Some(told)
+                if matches!(told.item().unwrap_or(told), terrace_engine::DataType::Char(_))
+                    && field.data_type() == of.data_type() =>
+            {
                 Arc::new(field.as_ref().clone().with_metadata(of.metadata().clone()))
             }
             _ if matches!(field.data_type(), DataType::List(_)) => {

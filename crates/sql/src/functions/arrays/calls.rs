@@ -71,7 +71,12 @@ pub(crate) fn call(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Opt
     let fields = args.iter().map(|arg| Ok(arg.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = args.iter().map(is_open).collect();
     let Some(item) = function.item(&fields, &open)? else { return Ok(None) };
-    if function.sees && matches!(item, DataType::Char(_)) {
+    let item = match item {
+        // The column that is assigned to says how long they are.
+        DataType::Char(_) if function.assigns() => DataType::Text,
+        item => item,
+    };
+    if function.sees && !function.assigns() && matches!(item, DataType::Char(_)) {
         return Err(crate::functions::chars::array_refused());
     }
     let wanted = function.takes.iter().map(|slot| slot.of(item));
@@ -96,6 +101,11 @@ impl Slot {
 }
 
 impl Function {
+    /// Whether a part of a column is assigned to.
+    fn assigns(&self) -> bool {
+        self.name.starts_with("array with")
+    }
+
     /// The type of the items (invariant 1); `None`: the arguments do not fit.
     fn item(&self, fields: &[FieldRef], open: &[bool]) -> Result<Option<DataType>> {
         if fields.len() < self.least || fields.len() > self.takes.len() {
@@ -111,9 +121,7 @@ impl Function {
             let own = match slot {
                 Slot::Array if item_type(field.data_type()).is_none() => return Ok(None),
                 Slot::Array => given.and_then(DataType::item),
-                Slot::Item if given.is_some_and(|given| given.item().is_some()) => {
-                    return Err(tunnel(super::several_dimensions()));
-                }
+                Slot::Item if given.is_some_and(|given| given.item().is_some()) => return Ok(None),
                 Slot::Item => given,
                 fixed => match given {
                     Some(given) if is_implicit(given, fixed.of(DataType::Text)) => continue,

@@ -1,13 +1,14 @@
 //! What arrays are compared by.
 //!
-//! 1. A key is bytes that have PostgreSQL's order of arrays: item by item, NULL above all values, then the shorter
-//!    array first. Equal arrays have one key. It is the engine's ([`terrace_engine::key`]); of a jsonb it is made of
-//!    what a jsonb is compared by.
+//! 1. A key is bytes that have PostgreSQL's order of arrays: item by item, NULL above all values, then fewer items
+//!    first, then fewer dimensions, then these, then the numbers of their first items. Equal arrays have one key.
+//! 2. Items have the engine's keys ([`terrace_engine::key`]); a jsonb's is made of what it is compared by.
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::compared::no_equality;
+use crate::values::arrays::Arrays;
 use crate::values::{array_datum, engine_type};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use datafusion::arrow::array::{Array, ArrayRef, BinaryArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 use terrace_engine::key::encode_datum;
-use terrace_engine::types::{Decimal, json};
+use terrace_engine::types::{Decimal, Shape, json};
 use terrace_engine::{DataType, Datum, DatumRef};
 
 static KEY: LazyLock<Arc<ScalarUDF>> =
@@ -34,18 +35,23 @@ pub(crate) fn keys(lists: &ArrayRef) -> Result<ArrayRef> {
         Some(DataType::Json) => return Err(no_equality()),
         Some(_) => {}
     }
-    let lists = lists.as_list::<i32>();
-    let key = |items: Option<ArrayRef>| items.map(|items| key_of(&items)).transpose();
-    let keys = lists.iter().map(key).collect::<Result<Vec<Option<Vec<u8>>>>>()?;
+    let Some(arrays) = Arrays::of(lists) else { return internal_err!("{} is no array", lists.data_type()) };
+    let key = |row: usize| match arrays.lists().is_null(row) {
+        true => Ok(None),
+        false => key_of(&arrays.lists().value(row), &arrays.shape(row)).map(Some),
+    };
+    let keys = (0..lists.len()).map(key).collect::<Result<Vec<Option<Vec<u8>>>>>()?;
     Ok(Arc::new(keys.iter().map(Option::as_deref).collect::<BinaryArray>()))
 }
 
-fn key_of(items: &ArrayRef) -> Result<Vec<u8>> {
-    let mut key = Vec::with_capacity(items.len() * 9 + 1);
+fn key_of(items: &ArrayRef, shape: &Shape) -> Result<Vec<u8>> {
+    let mut key = Vec::with_capacity(items.len() * 9 + 10);
     for at in 0..items.len() {
         item_key(&mut key, array_datum(items, at).as_ref())?;
     }
-    key.push(0);
+    key.extend_from_slice(&[0, shape.len() as u8]);
+    shape.iter().for_each(|dimension| key.extend_from_slice(&dimension.length.to_be_bytes()));
+    shape.iter().for_each(|dimension| key.extend_from_slice(&(dimension.first as u32 ^ 1 << 31).to_be_bytes()));
     Ok(key)
 }
 

@@ -12,8 +12,9 @@ use crate::error::tunnel;
 use crate::functions::compared::wrap_of;
 use crate::functions::convert::{convert, convert_scalar};
 use crate::memory;
+use crate::values::arrays::Arrays;
 use crate::values::{array_datum, arrow_type, engine_array, engine_type};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
@@ -146,8 +147,9 @@ impl Quantified {
         };
         let to = common(item, value);
         let (mut since_look, mut items) = (0, vec![]);
+        let Some(arrays) = Arrays::of(lists) else { return internal_err!("{} is no array", lists.data_type()) };
         let row = |row: usize| {
-            let list = lists.as_list::<i32>();
+            let list = arrays.lists();
             if list.is_null(row) {
                 return Ok(None);
             }
@@ -171,7 +173,8 @@ impl Quantified {
 
     /// The items as what they are compared with, and that; `None`: they are not of its type (invariant 1).
     fn listed(&self, array: &ScalarValue, value: Expr, given: &ArrowType) -> Result<Option<(Vec<Expr>, Expr)>> {
-        let ScalarValue::List(list) = array else { return Ok(None) };
+        let Some(arrays) = Arrays::of_scalar(array) else { return Ok(None) };
+        let list = arrays.lists();
         let (Some(item), Some(of)) = (item_type(list.data_type()), engine_type(given)) else { return Ok(None) };
         let wanted = match (item, of) {
             (DataType::Numeric(_), DataType::Numeric(_)) => DataType::Numeric(None),
@@ -223,7 +226,7 @@ impl ScalarUDFImpl for Quantified {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let array = array.clone();
-        if matches!(&array, ScalarValue::List(list) if list.value_length(0) == 0) {
+        if Arrays::of_scalar(&array).is_some_and(|array| array.lists().value_length(0) == 0) {
             return Ok(known(Some(self.all)));
         }
         let given = info.get_data_type(&args[1])?;
@@ -262,10 +265,15 @@ pub(crate) fn written(text: &ScalarValue, of: DataType) -> Result<Expr> {
         of if of.is_text() => DataType::Text,
         of => of,
     };
-    let Some(array) = of.array() else { return Err(tunnel(super::several_dimensions())) };
+    let Some(array) = of.array() else { return Err(tunnel(no_arrays_of(of))) };
     let value = convert_scalar(text, array)?;
     debug_assert_eq!(value.data_type(), arrow_type(array), "NULL is an array, too");
     Ok(Expr::Literal(value, None))
+}
+
+/// No array is of arrays, and so none has items that such a value is compared with.
+fn no_arrays_of(of: DataType) -> EngineError {
+    EngineError::new("42704", format!("could not find array type for data type {}", of.base_name()))
 }
 
 /// 42809

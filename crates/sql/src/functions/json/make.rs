@@ -10,6 +10,7 @@ use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::bounded;
 use crate::functions::builtin::shown;
+use crate::values::arrays::{Arrays, items_of};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_type, is_timestamp};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, LargeBinaryArray, StructArray};
@@ -177,7 +178,7 @@ impl Make {
     }
 
     fn write_pairs(&self, array: &Column, row: usize, out: &mut String) -> Result<()> {
-        let Form::Items(items) = &array.form else { return internal_err!("an array was given") };
+        let Form::Items(items, _) = &array.form else { return internal_err!("an array was given") };
         let places = array.items(row);
         if places.len() % 2 == 1 {
             let error = EngineError::new("22023", "argument list must have even number of elements");
@@ -217,7 +218,7 @@ enum Form {
     Json(ArrayRef),
     Time(ArrayRef),
     Quoted(ArrayRef),
-    Items(Box<Column>),
+    Items(Box<Column>, Box<Arrays>),
     Members(Vec<(String, Column)>),
 }
 
@@ -237,7 +238,11 @@ impl Column {
             of if of.is_numeric() || is_decimal(of) => Form::Number(texts()?),
             ArrowType::BinaryView | ArrowType::LargeBinary => Form::Json(texts()?),
             of if is_timestamp(of) => Form::Time(texts()?),
-            ArrowType::List(item) => Form::Items(Box::new(Column::of(array.as_list::<i32>().values(), item)?)),
+            of if let (Some(item), Some(arrays)) = (items_of(of), Arrays::of(array)) => {
+                let items = Box::new(Column::of(arrays.lists().values(), item)?);
+                let array = Arc::new(arrays.lists().clone());
+                return Ok(Column { array, form: Form::Items(items, Box::new(arrays)) });
+            }
             ArrowType::Struct(fields) => {
                 let parts = array.as_struct().columns().iter().zip(fields);
                 let parts = parts.map(|(part, field)| Ok((field.name().clone(), Column::of(part, field)?)));
@@ -274,13 +279,26 @@ impl Column {
             Form::Json(texts) => out.push_str(&text(texts)),
             Form::Time(texts) => json::write_text(out, &with_t(&text(texts), self.array.data_type())),
             Form::Quoted(texts) => json::write_text(out, &text(texts)),
-            Form::Items(items) => {
-                out.push('[');
-                for (at, item) in self.items(row).enumerate() {
-                    out.push_str(if at > 0 { between } else { "" });
-                    items.write(item, out)?;
+            Form::Items(items, arrays) => {
+                let shape = arrays.shape(row);
+                if shape.is_empty() {
+                    out.push_str("[]");
                 }
-                out.push(']');
+                for (at, item) in self.items(row).enumerate() {
+                    let opens = shape.opens(at);
+                    // The parts of the whole are those of its first dimension.
+                    let whole = at > 0 && opens + 1 >= shape.len();
+                    out.push_str(if at == 0 {
+                        ""
+                    } else if whole {
+                        between
+                    } else {
+                        ","
+                    });
+                    out.extend(std::iter::repeat_n('[', opens));
+                    items.write(item, out)?;
+                    out.extend(std::iter::repeat_n(']', shape.closes(at)));
+                }
             }
             Form::Members(members) => {
                 out.push('{');
@@ -299,7 +317,7 @@ impl Column {
     /// A value as an object's name. 22023 where it has parts.
     fn write_name(&self, row: usize, out: &mut String) -> Result<()> {
         match &self.form {
-            Form::Json(_) | Form::Items(_) | Form::Members(_) => {
+            Form::Json(_) | Form::Items(..) | Form::Members(_) => {
                 let message = "key value must be scalar, not array, composite, or json";
                 return Err(tunnel(EngineError::new("22023", message)));
             }
@@ -320,8 +338,8 @@ impl Column {
     }
 
     fn write_gathered(&self, row: usize, out: &mut String) -> Result<()> {
-        let Form::Items(items) = &self.form else { return internal_err!("values were gathered") };
-        let has_parts = matches!(items.form, Form::Items(_) | Form::Members(_));
+        let Form::Items(items, _) = &self.form else { return internal_err!("values were gathered") };
+        let has_parts = matches!(items.form, Form::Items(..) | Form::Members(_));
         out.push('[');
         for (at, item) in self.items(row).enumerate() {
             out.push_str(match at {
@@ -336,7 +354,7 @@ impl Column {
     }
 
     fn write_members(&self, row: usize, out: &mut String) -> Result<()> {
-        let Form::Items(items) = &self.form else { return internal_err!("values were gathered") };
+        let Form::Items(items, _) = &self.form else { return internal_err!("values were gathered") };
         let Form::Members(parts) = &items.form else { return internal_err!("names and values were gathered") };
         let [(_, name), (_, value)] = parts.as_slice() else { return internal_err!("a name and a value") };
         out.push_str("{ ");

@@ -67,9 +67,9 @@ pub(super) fn row(
     }
 }
 
-/// A domain over a type of the user's needs that type.
+/// A domain over a type of the user's, or another domain, needs that.
 fn of_domain(domain: &Domain) -> Option<Row> {
-    let base = domain.base.pg_oid();
+    let base = domain.parent.as_ref().map_or(domain.base.pg_oid(), |parent| parent.oid);
     (base >= FIRST_OBJECT).then(|| row((PG_TYPE_OID, domain.oid), (PG_TYPE_OID, base, 0), "n"))
 }
 

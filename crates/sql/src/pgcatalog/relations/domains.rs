@@ -34,12 +34,18 @@ pub(super) fn type_row(domain: &Domain, catalog: &Catalog) -> Row {
         typbyval: base.by_value, typtype: "d", typcategory: base.category, typispreferred: false,
         typisdefined: true, typdelim: ",", typelem: 0u32, typarray: 0u32, typinput: 0u32,
         typalign: if base.len == 8 { "d" } else { "i" }, typstorage: if base.len < 0 { "x" } else { "p" },
-        typnotnull: domain.not_null, typbasetype: base.oid,
-        typtypmod: digits_typmod(domain.base, domain.digits).unwrap_or_else(|| typmod(domain.base)),
+        typnotnull: domain.not_null, typbasetype: domain.parent.as_ref().map_or(base.oid, |parent| parent.oid),
+        typtypmod: own_typmod(domain),
         typndims: i32::from(domain.base.item().is_some()), typcollation: base.collation,
         typdefaultbin: default_of(domain).map_or(V::Null, V::from),
         typdefault: default_of(domain).map_or(V::Null, V::from),
     }
+}
+
+/// A domain over another has no modifier of its own.
+fn own_typmod(domain: &Domain) -> i32 {
+    let own = || digits_typmod(domain.base, domain.digits).unwrap_or_else(|| typmod(domain.base));
+    if domain.parent.is_some() { -1 } else { own() }
 }
 
 fn default_of(domain: &Domain) -> Option<String> {

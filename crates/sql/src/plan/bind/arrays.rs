@@ -2,7 +2,7 @@
 //!
 //! 1. An operator is the function that PostgreSQL's operator stands for. A quoted literal beside an array is an array
 //!    of its type.
-//! 2. Beyond an array's one dimension there are no items: `a[1][1]` is NULL, and a slice is empty.
+//! 2. Where one of several subscripts is a slice, all are: a number stands for those from 1 to it.
 use super::composites::Becomes;
 use super::query::parameter_number;
 use super::scope::{Clause, Scope};
@@ -10,20 +10,19 @@ use super::types::no_operator;
 use super::{Binder, Placed, Result, fail, system, unsupported, wrong};
 use crate::cast::{Castable, castable};
 use crate::functions::arrays::calls::{self, OPEN};
-use crate::functions::arrays::item_type;
+use crate::functions::arrays::{array, gathered as gathered_array, item_type, list};
 use crate::functions::builtin::type_name;
 use crate::functions::convert::is_open;
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue, Spans};
 use datafusion::logical_expr::expr::{AggregateFunction, Unnest};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Sort, Subquery, lit};
 use std::sync::Arc;
+use terrace_engine::types::array::MOST_DIMENSIONS;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Query, Subscript};
-
-/// Of a PostgreSQL array.
-const MOST_DIMENSIONS: usize = 6;
 
 impl Binder<'_> {
     /// Invariant 1; `None`: it is no operator of arrays.
@@ -70,63 +69,44 @@ impl Binder<'_> {
             return Ok(None);
         }
         subscripts.reverse();
-        if subscripts.len() > MOST_DIMENSIONS {
-            let count = subscripts.len();
-            let message =
-                format!("number of array dimensions ({count}) exceeds the maximum allowed ({MOST_DIMENSIONS})");
-            return wrong(base.at, "54000", message);
-        }
+        few_enough(subscripts.len(), base.at)?;
         // The first item of the system's vectors has the number 0.
         if system::is_vector(&array, &scope.schema)? {
             let [Subscript::Index(at)] = subscripts.as_slice() else { return unsupported("a slice") };
             let at = self.compared("+", self.subscript_number(at, scope)?, lit(1i32), &scope.schema)?;
             return self.array_function("array item", vec![array, at], &scope.schema).map(Some);
         }
-        match subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice(..))) {
-            true => self.slice(array, &subscripts, scope).map(Some),
-            false => self.item_at(array, &subscripts, scope).map(Some),
-        }
+        let (numbers, slices) = self.subscript_numbers(subscripts.into_iter(), scope)?;
+        let name = if slices { "array slice" } else { "array item" };
+        let args = [array].into_iter().chain(numbers).collect();
+        self.array_function(name, args, &scope.schema).map(Some)
     }
 
-    fn item_at(&self, array: Expr, subscripts: &[&Subscript], scope: &Scope<'_>) -> Result<Expr> {
+    /// The numbers in brackets, and whether they are bounds of slices (invariant 2).
+    fn subscript_numbers<'t>(
+        &self,
+        subscripts: impl Iterator<Item = &'t Subscript> + Clone,
+        scope: &Scope<'_>,
+    ) -> Result<(Vec<Expr>, bool)> {
+        let slices = subscripts.clone().any(|subscript| matches!(subscript, Subscript::Slice(..)));
         let mut numbers = vec![];
         for subscript in subscripts {
-            let Subscript::Index(at) = subscript else { unreachable!("none is a slice") };
-            numbers.push(self.subscript_number(at, scope)?);
+            match subscript {
+                Subscript::Index(at) if slices => numbers.extend([lit(1i64), self.subscript_number(at, scope)?]),
+                Subscript::Index(at) => numbers.push(self.subscript_number(at, scope)?),
+                Subscript::Slice(from, to) => {
+                    numbers.extend(self.slice_bounds(from.as_deref(), to.as_deref(), scope)?);
+                }
+            }
         }
-        // Invariant 2.
-        let number = match numbers.len() {
-            1 => numbers.remove(0),
-            _ => Expr::Literal(ScalarValue::Int32(None), None),
-        };
-        self.array_function("array item", vec![array, number], &scope.schema)
-    }
-
-    /// Of several slices, one number stands for those from 1 to it.
-    fn slice(&self, array: Expr, subscripts: &[&Subscript], scope: &Scope<'_>) -> Result<Expr> {
-        let mut made = array;
-        for subscript in subscripts {
-            let [from, to] = match subscript {
-                Subscript::Index(at) => [lit(1i32), self.subscript_number(at, scope)?],
-                Subscript::Slice(from, to) => self.slice_bounds(from.as_deref(), to.as_deref(), scope)?,
-            };
-            made = self.array_function("array slice", vec![made, from, to], &scope.schema)?;
-        }
-        // Invariant 2.
-        match subscripts.len() {
-            1 => Ok(made),
-            _ => self.array_function("array slice", vec![made, lit(1i32), lit(0i32)], &scope.schema),
-        }
+        Ok((numbers, slices))
     }
 
     /// What a column becomes by `SET a[1] = value`.
-    pub(super) fn with_part(
-        &self,
-        whole: &tree::Expr,
-        subscripts: &[Subscript],
-        value: &tree::Expr,
-        scope: &Scope<'_>,
-    ) -> Result<Expr> {
+    pub(super) fn with_part(&self, with: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let ExprKind::With { column, arg: whole, subscripts, value } = &with.kind else {
+            return self.expr(with, scope);
+        };
         if let ExprKind::Default = value.kind {
             return wrong(value.at, "0A000", "cannot set an array element to DEFAULT");
         }
@@ -134,36 +114,32 @@ impl Binder<'_> {
         let of = array.get_type(&scope.schema)?;
         if item_type(&of).is_none() {
             return match of {
-                ArrowType::LargeBinary => self.jsonb_with_part((assigned_to(whole), array), subscripts, value, scope),
+                ArrowType::LargeBinary => self.jsonb_with_part((&column.name, array), subscripts, value, scope),
                 of => no_subscripts(&of, whole.at),
             };
         }
-        let [subscript] = subscripts else { return unsupported("assignment to an array of several dimensions") };
-        let (name, places) = match subscript {
-            Subscript::Index(at) => ("array with", vec![self.subscript_number(at, scope)?]),
-            Subscript::Slice(from, to) => {
-                ("array with slice", self.slice_bounds(from.as_deref(), to.as_deref(), scope)?.into())
-            }
-        };
-        let item = item_type(&of).filter(|_| name == "array with");
+        few_enough(subscripts.len(), whole.at)?;
+        let (numbers, slices) = self.subscript_numbers(subscripts.iter(), scope)?;
+        let name = if slices { "array with slice" } else { "array with" };
+        let item = item_type(&of).filter(|_| !slices);
         let written = item.map(|item| self.written_as(value, item, Becomes::Assigned, scope)).transpose()?.flatten();
         let new = match written {
             Some(row) => row,
             None => self.expr(value, scope)?,
         };
         let given = new.get_type(&scope.schema)?;
-        let args = [array].into_iter().chain(places).chain([new]).collect();
+        let args = [array, new].into_iter().chain(numbers).collect();
         match calls::call(name, args, &scope.schema).at_value_of(&[value])? {
             Some(made) => self.made(made, &scope.schema),
             None => {
-                let column = assigned_to(whole);
                 let wanted = match item_type(&of) {
                     Some(item) if name == "array with" => item.base_name().to_owned(),
                     _ => type_name(&of),
                 };
                 let given = type_name(&given);
                 let message = format!(
-                    "subscripted assignment to \"{column}\" requires type {wanted} but expression is of type {given}"
+                    "subscripted assignment to \"{}\" requires type {wanted} but expression is of type {given}",
+                    column.name
                 );
                 let hint = "You will need to rewrite or cast the expression.";
                 fail(value.at, EngineError::new("42804", message).with_hint(hint))
@@ -233,7 +209,7 @@ impl Binder<'_> {
             args.push(self.expr(&arg.value, scope)?);
         }
         if let Some(array) = args.first()
-            && let ArrowType::List(_) = array.get_type(&scope.schema)?
+            && is_array(&array.get_type(&scope.schema)?)
             && item_type(&array.get_type(&scope.schema)?).is_none()
         {
             return self.function_of("pg_subscripts", vec![args.remove(0)], &scope.schema).at(at);
@@ -251,7 +227,7 @@ impl Binder<'_> {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
-        Ok(Expr::Unnest(Unnest::new(self.subscripts(call, at, scope)?)))
+        Ok(Expr::Unnest(Unnest::new(list(self.subscripts(call, at, scope)?))))
     }
 
     /// `ARRAY(SELECT ..)`: the values of the query's rows, in its order.
@@ -259,10 +235,7 @@ impl Binder<'_> {
         let subquery = self.one_column(query, at, scope, "subquery must return only one column")?;
         let (rows, column, order) = in_order(&subquery.subquery)?;
         let of = column.get_type(rows.schema())?;
-        if matches!(of, ArrowType::List(_)) {
-            return unsupported("an array of arrays");
-        }
-        if let ArrowType::Struct(_) = of {
+        if is_row(&of) {
             return unsupported("an array of rows");
         }
         let Some(function) = self.planner.aggregate("array_agg") else { return unsupported("this function") };
@@ -273,18 +246,20 @@ impl Binder<'_> {
         let outer_ref_columns = plan.all_out_ref_exprs();
         let gathered =
             Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() });
-        let empty = Expr::Literal(ScalarValue::List(ScalarValue::new_list_nullable(&[], &of)), None);
-        self.function_of("coalesce", vec![gathered, empty], &scope.schema)
+        let item = items_of(&of).map_or(of.clone(), |item| item.data_type().clone());
+        let empty = Expr::Literal(ScalarValue::List(ScalarValue::new_list_nullable(&[], &item)), None);
+        let gathered = gathered_array(gathered, &scope.schema)?;
+        self.function_of("coalesce", vec![gathered, array(empty)], &scope.schema)
     }
 }
 
-/// The column of which a part is assigned to, or of which another part is.
-fn assigned_to(whole: &tree::Expr) -> &str {
-    match &whole.kind {
-        ExprKind::Column(name) => name.last().name.as_str(),
-        ExprKind::With { arg, .. } => assigned_to(arg),
-        _ => "",
+/// 54000
+fn few_enough(subscripts: usize, at: At) -> Result<()> {
+    if subscripts <= MOST_DIMENSIONS {
+        return Ok(());
     }
+    let message = format!("number of array dimensions ({subscripts}) exceeds the maximum allowed ({MOST_DIMENSIONS})");
+    wrong(at, "54000", message)
 }
 
 /// 42804

@@ -8,11 +8,13 @@
 use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::{Binder, Fault, Placed, Result, json, named, system, unsupported, wrong};
+use crate::functions::arrays::{array, gathered};
 use crate::functions::arrays::{calls, item_type};
 use crate::functions::convert::is_open;
 use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
+use crate::values::arrays::is_array;
 use crate::values::{PG_TYPE, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -285,7 +287,7 @@ impl Binder<'_> {
     fn of_system_alone(&self, args: &[Expr], schema: &DFSchema) -> Result<bool> {
         for arg in args {
             let of = arg.get_type(schema)?;
-            if matches!(of, ArrowType::List(_)) && item_type(&of).is_none() {
+            if is_array(&of) && item_type(&of).is_none() {
                 return Ok(true);
             }
         }
@@ -353,7 +355,10 @@ impl Binder<'_> {
         let made = AggregateFunction::new_udf(function, args, call.distinct, filter, order, None);
         let made = self.made(Expr::AggregateFunction(made), &scope.schema);
         // Whether there is one of these types is told with the type of its result.
-        let typed = made.and_then(|made| Ok(made.get_type(&scope.schema).map(|_| made)?));
+        let typed = made.and_then(|made| match made.get_type(&scope.schema)? {
+            _ if name == "array_agg" => Ok(gathered(made, &scope.schema)?),
+            _ => Ok(made),
+        });
         match typed {
             Err(Fault::Wrong { error, .. }) if error.state.0 == "42883" => self.unknown(name, call, at, scope),
             made => made.at(at),
@@ -376,11 +381,14 @@ impl Binder<'_> {
 
     /// The arguments of an aggregate or a window function.
     fn arguments(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
-        let args = self.arguments_of_any(name, call, scope)?;
-        match args.first().map(|arg| arg.get_type(&scope.schema)).transpose()? {
-            Some(ArrowType::List(_)) if name == "array_agg" => unsupported("array_agg of arrays"),
-            _ => Ok(args),
+        let mut args = self.arguments_of_any(name, call, scope)?;
+        if let ("array_agg", [arg]) = (name, args.as_mut_slice())
+            && let of = arg.get_type(&scope.schema)?
+            && matches!(of, ArrowType::List(_))
+        {
+            *arg = array(std::mem::take(arg));
         }
+        Ok(args)
     }
 
     fn arguments_of_any(&self, name: &str, call: &Call, scope: &Scope<'_>) -> Result<Vec<Expr>> {
@@ -488,7 +496,8 @@ impl Binder<'_> {
         let mut made = WindowFunction::new(function, args);
         made.params.filter = filter.transpose()?;
         made.params.distinct = call.distinct;
-        self.over_frames(made, defined, inner, scope).at(at)
+        let made = self.over_frames(made, defined, inner, scope).at(at)?;
+        Ok(if name == "array_agg" { gathered(made, &scope.schema)? } else { made })
     }
 
     pub(super) fn grouping(&self, args: &[tree::Expr], at: At, scope: &Scope<'_>) -> Result<Expr> {

@@ -15,6 +15,7 @@ use crate::functions::json::make::{self, Made};
 use crate::functions::rows as functions;
 use crate::plan::operators::{array, with_operator_hint};
 use crate::plan::rules::is_volatile;
+use crate::values::arrays::{is_array, is_row, row_fields};
 use crate::values::rows::{cannot_convert, check_count};
 use crate::values::{arrow_type, engine_type, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Fields};
@@ -128,7 +129,7 @@ impl Binder<'_> {
         let fits = match engine_type(&from) {
             _ if is_open(&value) || from == ArrowType::Null => true,
             Some(from) => castable(from, to) >= least,
-            None => matches!((&from, to), (ArrowType::Struct(_) | ArrowType::List(_), _)),
+            None => is_row(&from) || is_array(&from),
         };
         if !fits {
             let detail = format!("Cannot cast type {} to {} in column {number}.", type_name(&from), to.base_name());
@@ -154,7 +155,7 @@ impl Binder<'_> {
             return unsupported("a field of the row of a volatile query");
         }
         let of_row = row.get_type(&scope.schema)?;
-        let ArrowType::Struct(fields) = &of_row else {
+        let Some(fields) = row_fields(&of_row) else {
             let name_of_type = if is_open(&row) { "unknown".to_owned() } else { type_name(&of_row) };
             let message =
                 format!("column notation .{name} applied to type {name_of_type}, which is not a composite type");
@@ -180,7 +181,7 @@ impl Binder<'_> {
     pub(super) fn all_fields(&self, of: &tree::Expr, scope: &Scope<'_>) -> Result<Vec<(String, Expr)>> {
         let row = self.row_value(of, scope)?;
         let of_row = row.get_type(&scope.schema)?;
-        let ArrowType::Struct(fields) = &of_row else {
+        let Some(fields) = row_fields(&of_row) else {
             return wrong(of.at, "42809", format!("type {} is not composite", type_name(&of_row)));
         };
         if row.is_volatile() {
@@ -200,8 +201,8 @@ impl Binder<'_> {
         let (mut all, mut named, mut any) = (vec![], vec![], false);
         for column in columns(&plan) {
             let title = own.iter().find(|(_, known)| *known == column).map(|(title, _)| title.clone());
-            match (title, column.get_type(&schema)?) {
-                (Some(_), ArrowType::Struct(fields)) => {
+            match (title, row_fields(&column.get_type(&schema)?).cloned()) {
+                (Some(_), Some(fields)) => {
                     any = true;
                     for (place, field) in fields.iter().enumerate() {
                         let name = self.column_name(field.name());
@@ -330,7 +331,7 @@ impl Binder<'_> {
         let fits = match engine_type(&from) {
             _ if is_open(&bound) || from == ArrowType::Null => true,
             Some(from) => castable(from, to) == crate::cast::Castable::ByAssignment,
-            None => matches!((&from, to), (ArrowType::Struct(_), DataType::Composite(_))),
+            None => is_row(&from) && matches!(to, DataType::Composite(_)),
         };
         if !fits {
             let (from, to) = (type_name(&from), to.base_name());
@@ -371,7 +372,7 @@ impl Binder<'_> {
     /// Two rows that can be compared; `None`: neither is one. 42883, 42804
     fn two_rows(&self, symbol: &str, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<[Expr; 2]>> {
         let types = [left.get_type(schema)?, right.get_type(schema)?];
-        let rows = types.each_ref().map(|of| matches!(of, ArrowType::Struct(_)));
+        let rows = types.each_ref().map(is_row);
         let literal = |open: &Expr, of: &ArrowType| -> Result<Expr> {
             match open {
                 Expr::Literal(ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::try_from(of)?, None)),
@@ -393,8 +394,9 @@ impl Binder<'_> {
                 return Err(with_operator_hint(error).into());
             }
         };
-        if let (ArrowType::Struct(own), ArrowType::Struct(other)) = (left.get_type(schema)?, right.get_type(schema)?) {
-            refuse_dissimilar((&own, &open_fields(&left)), (&other, &open_fields(&right)))?;
+        let types = [left.get_type(schema)?, right.get_type(schema)?];
+        if let [Some(own), Some(other)] = types.each_ref().map(row_fields) {
+            refuse_dissimilar((own, &open_fields(&left)), (other, &open_fields(&right)))?;
         }
         Ok(Some([left, right]))
     }
@@ -409,7 +411,7 @@ impl Binder<'_> {
     ) -> Result<Option<Expr>> {
         let mut of_rows = false;
         for value in std::iter::once(arg).chain(list) {
-            of_rows |= matches!(value.get_type(schema)?, ArrowType::Struct(_));
+            of_rows |= is_row(&value.get_type(schema)?);
         }
         if !of_rows {
             return Ok(None);
@@ -447,7 +449,7 @@ fn refuse_dissimilar((own, open): (&Fields, &[bool]), (other, other_open): (&Fie
         return Err(EngineError::new("42804", message).into());
     }
     for (number, (own, other)) in own.iter().zip(other).enumerate() {
-        if let (ArrowType::Struct(own), ArrowType::Struct(other)) = (own.data_type(), other.data_type()) {
+        if let (Some(own), Some(other)) = (row_fields(own.data_type()), row_fields(other.data_type())) {
             refuse_dissimilar((own, &[]), (other, &[]))?;
             continue;
         }
@@ -462,7 +464,7 @@ fn refuse_dissimilar((own, open): (&Fields, &[bool]), (other, other_open): (&Fie
                 format!("cannot compare dissimilar column types {left} and {right} at record column {number}");
             return Err(EngineError::new("42804", message).into());
         }
-        if matches!(own.data_type(), ArrowType::List(_)) && own.data_type() != other.data_type() {
+        if is_array(own.data_type()) && own.data_type() != other.data_type() {
             return unsupported("a comparison of rows with arrays of different numerics");
         }
     }

@@ -99,7 +99,7 @@ impl Binder<'_> {
             ExprKind::ArrayQuery(query) => self.array_of_query(query, expr.at, scope),
             ExprKind::Row { fields, .. } => self.record(fields, scope).at(expr.at),
             ExprKind::Subscript { .. } => self.subscript(expr, scope).at(expr.at),
-            ExprKind::With { arg, subscripts, value } => self.with_part(arg, subscripts, value, scope),
+            ExprKind::With { .. } => self.with_part(expr, scope),
             ExprKind::WithField { arg, field, value } => self.with_field(arg, field, value, scope),
             ExprKind::Field { arg, field } => self.field(arg, &field.name, scope),
             ExprKind::Star(Some(_)) if let Some(row) = self.whole_row(expr, scope)? => Ok(row),

@@ -17,6 +17,7 @@ use crate::pgcatalog;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::resolve;
 use crate::plan::scan::TableScan;
+use crate::values::arrays::is_row;
 use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -330,7 +331,7 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Function);
         let value = self.expr(call, &scope)?;
-        if let ArrowType::Struct(_) = value.get_type(&scope.schema)? {
+        if is_row(&value.get_type(&scope.schema)?) {
             return unsupported("a function in FROM that answers a row");
         }
         let value = match system::class_of(call) {

@@ -10,9 +10,10 @@ use crate::functions::builtin::json::{PATHS, path as paths};
 use crate::functions::convert::{convert, is_open};
 use crate::functions::json::make::{self, Made};
 use crate::functions::json::spread::{self as spreads, Spread};
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::field_of;
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::DFSchema;
 use datafusion::logical_expr::expr::{Placeholder, Unnest};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl Binder<'_> {
             ("@>" | "<@", None, Some(true)) if is_open(left) => true,
             ("->" | "->>" | "#>" | "#>>" | "#-" | "@>" | "<@" | "?" | "?|" | "?&", None, _) => {
                 // Of arrays, and of what has no type, Terrace has not.
-                let known = !is_open(left) && !matches!(lt, ArrowType::List(_) | ArrowType::Null);
+                let known = !is_open(left) && !is_array(&lt) && lt != ArrowType::Null;
                 return if known { none() } else { Ok(None) };
             }
             ("->" | "->>" | "#>" | "#>>", Some(jsonb), _) => jsonb,
@@ -73,7 +74,7 @@ impl Binder<'_> {
         };
         let text = is_open(right) || rt == ArrowType::Utf8;
         let whole = matches!(rt, ArrowType::Int16 | ArrowType::Int32);
-        let list = matches!(&rt, ArrowType::List(item) if item.data_type() == &ArrowType::Utf8);
+        let list = items_of(&rt).is_some_and(|item| item.data_type() == &ArrowType::Utf8);
         // A parameter that is an array comes as its text.
         let array = list || is_open(right) || (matches!(right, Expr::Placeholder(_)) && rt == ArrowType::Utf8);
         let kind = if jsonb { "jsonb" } else { "json" };
@@ -124,7 +125,7 @@ impl Binder<'_> {
                 let mut args =
                     call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
                 if let Some(second) = args.get_mut(1)
-                    && matches!(second.get_type(&scope.schema)?, ArrowType::List(_))
+                    && is_array(&second.get_type(&scope.schema)?)
                 {
                     *second = path(std::mem::take(second));
                 }
@@ -141,7 +142,7 @@ impl Binder<'_> {
             (Made::Value, [arg]) => {
                 check_known(arg, at)?;
                 let fits = match arg.get_type(&scope.schema)? {
-                    ArrowType::List(_) => name != "row_to_json",
+                    of if is_array(&of) => name != "row_to_json",
                     ArrowType::Struct(_) => name != "array_to_json",
                     _ => name.starts_with("to_json"),
                 };
@@ -151,7 +152,7 @@ impl Binder<'_> {
             }
             (Made::Value | Made::Lines, [_, _]) if !name.starts_with("to_json") => {
                 check_known(&args[0], at)?;
-                let is_row = matches!(args[0].get_type(&scope.schema)?, ArrowType::Struct(_));
+                let is_row = is_row(&args[0].get_type(&scope.schema)?);
                 if is_row == (name == "array_to_json") {
                     return self.unknown(name, call, at, scope);
                 }
@@ -177,13 +178,14 @@ impl Binder<'_> {
         };
         let [arg] = call.args.as_slice() else { return unsupported("VARIADIC beside other arguments") };
         let array = self.expr(&arg.value, scope)?;
-        match array.get_type(&scope.schema)? {
-            ArrowType::List(item) if !matches!(item.data_type(), ArrowType::Struct(_)) => {
+        let of = array.get_type(&scope.schema)?;
+        match items_of(&of) {
+            Some(item) if !is_row(item.data_type()) => {
                 let jsonb = name.starts_with("jsonb");
                 self.made(make::call(made, jsonb, name, vec![array]), &scope.schema).at(at).map(Some)
             }
-            ArrowType::List(_) => unsupported("VARIADIC of rows"),
-            _ => wrong(arg.value.at, "42804", "VARIADIC argument must be an array"),
+            Some(_) => unsupported("VARIADIC of rows"),
+            None => wrong(arg.value.at, "42804", "VARIADIC argument must be an array"),
         }
     }
 
@@ -356,7 +358,7 @@ impl Binder<'_> {
 fn path(expr: Expr) -> Expr {
     let texts = DataType::Text.array().expect("a text is no array");
     match expr {
-        Expr::Literal(ref value, _) if !matches!(value, ScalarValue::List(_)) => expr,
+        Expr::Literal(ref value, _) if !is_array(&value.data_type()) => expr,
         Expr::Placeholder(Placeholder { id, field: None }) => {
             let field = Some(Arc::new(field_of("", texts, true)));
             as_text(Expr::Placeholder(Placeholder { id, field }))

@@ -12,6 +12,7 @@ use super::rows::Value;
 use super::scope::{Clause, Scope};
 use super::unnest::spread;
 use super::{Binder, Result, unsupported, wrong};
+use crate::functions::arrays::list;
 use crate::functions::arrays::quantified::no_boolean;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -110,7 +111,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         let name = self.column_name("item");
-        let list = from_within(array.clone(), &scope.schema)?.alias(&name);
+        let list = list(from_within(array.clone(), &scope.schema)?).alias(&name);
         let item = Column::new_unqualified(name);
         let items = spread(LogicalPlanBuilder::empty(true).project(vec![list])?, vec![item.clone()])?;
         let test = self.compared(symbol, from_within(value, &scope.schema)?, Expr::Column(item), items.schema())?;

@@ -273,14 +273,14 @@ impl Binder<'_> {
         let ctes = Ctes::none();
         let scope = Scope::new(&of_value, None, &ctes);
         let mut args = vec![value];
-        for check in &domain.checks {
+        for check in domain.all_checks() {
             let text = Stored::read(&check.sql).ok_or_else(|| EngineError::internal("a condition is an expression"))?;
             args.push(self.expr(text.expr(), &scope).map_err(|fault| match fault {
                 Fault::Wrong { error, .. } => Fault::Wrong { error, at: None },
                 fault => fault,
             })?);
         }
-        Ok(domains::checked(domain, args))
+        Ok(domains::checked(domain.clone(), args))
     }
 }
 

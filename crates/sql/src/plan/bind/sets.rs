@@ -10,7 +10,7 @@ use super::records::Member;
 use super::scope::{Clause, Scope};
 use super::unnest::spread;
 use super::{Binder, Result, bounds};
-use crate::functions::arrays::ordinals;
+use crate::functions::arrays::{list, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::json::spread as spreads;
 use crate::values::field_type;
@@ -45,7 +45,7 @@ impl Binder<'_> {
         if !of_catalog || !plain {
             return Ok(None);
         }
-        let pad = |list: Expr| if padded { ordinals::padded(list) } else { list };
+        let pad = |array: Expr| if padded { ordinals::padded(list(array)) } else { list(array) };
         Ok(Some(match call.name.last().name.as_str() {
             "unnest" if !call.args.is_empty() => {
                 let title = if call.args.len() == 1 { "" } else { "unnest" };

@@ -15,6 +15,7 @@ use crate::functions::{builtin, chars};
 use crate::plan::choosers;
 use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
+use crate::values::arrays::{is_array, items_of};
 use crate::values::{arrow_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
@@ -183,6 +184,9 @@ impl Binder<'_> {
                 let bound = self.exprs(items, scope)?;
                 for item in &bound {
                     self.refuse_array((left, symbol), item, scope)?;
+                    if is_array(&item.get_type(&scope.schema)?) {
+                        return self.with_array((symbol, all), left, array, scope);
+                    }
                 }
                 self.with_items((symbol, all), left, (items, bound), scope)
             }
@@ -195,17 +199,18 @@ impl Binder<'_> {
     }
 
     /// An array of arrays has two dimensions, and its items are those of the inner ones. 42883 where the left side is
-    /// an array, too; 0A000 else.
+    /// an array, too.
     fn refuse_array(&self, (left, symbol): (&tree::Expr, &str), item: &Expr, scope: &Scope<'_>) -> Result<()> {
-        let ArrowType::List(inner) = item.get_type(&scope.schema)? else { return Ok(()) };
+        let given = item.get_type(&scope.schema)?;
+        let Some(inner) = items_of(&given) else { return Ok(()) };
         let value = self.expr(left, scope)?;
         match value.get_type(&scope.schema)? {
-            of @ ArrowType::List(_) if !is_open(&value) => {
+            of if is_array(&of) && !is_open(&value) => {
                 let (of, inner) = (builtin::type_name(&of), builtin::type_name(inner.data_type()));
                 let error = EngineError::new("42883", format!("operator does not exist: {of} {symbol} {inner}"));
                 Err(with_operator_hint(error).into())
             }
-            _ => Err(arrays::several_dimensions().into()),
+            _ => Ok(()),
         }
     }
 
@@ -240,7 +245,7 @@ impl Binder<'_> {
                 (_, "=", false) if self.of_system.get() => {
                     self.function_of("pg_array_contains", vec![array, value], schema)
                 }
-                (ArrowType::List(_), ..) => unsupported("this array"),
+                (of, ..) if is_array(of) => unsupported("this array"),
                 _ => Err(quantified::no_array().into()),
             };
         };
@@ -272,9 +277,6 @@ impl Binder<'_> {
         (items, bound): (&[tree::Expr], Vec<Expr>),
         scope: &Scope<'_>,
     ) -> Result<Expr> {
-        if items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) {
-            return unsupported("an array of arrays");
-        }
         let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
         let text = |item: &tree::Expr| matches!(item.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null));
         let blanks = items.iter().any(ends) && items.iter().all(text);
@@ -319,7 +321,7 @@ impl Binder<'_> {
         of.dimensions.clear();
         match &array.kind {
             ExprKind::Array(items) if items.is_empty() => self.with_nothing(all, left, scope),
-            ExprKind::Array(items) => {
+            ExprKind::Array(items) if !items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) => {
                 let bound = items.iter().map(|item| self.cast(item, &of, at, scope));
                 let bound = bound.collect::<Result<Vec<Expr>>>()?;
                 self.with_items((symbol, all), left, (&[], bound), scope)

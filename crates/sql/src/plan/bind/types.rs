@@ -10,6 +10,7 @@ use super::query::parameter_number;
 use super::scope::Scope;
 use super::{Binder, Fault, Placed, Result, system, unsupported, wrong};
 use crate::cast::LOOSE;
+use crate::functions::arrays::item_type;
 use crate::functions::chars::labelled;
 use crate::functions::convert::{convert_scalar, is_open};
 use crate::functions::interval::{self, Limits};
@@ -155,8 +156,10 @@ impl Binder<'_> {
             return Ok(row);
         }
         let bound = match &arg.kind {
-            ExprKind::Array(items) if items.is_empty() && target.item().is_some() => {
-                return self.cast_to(Expr::Literal(ScalarValue::Utf8(Some("{}".into())), None), target, &scope.schema);
+            ExprKind::Array(items) if target.item().is_some() => {
+                let each = TypeName { dimensions: vec![], ..to.clone() };
+                let own = types::item_name(to).unwrap_or(each);
+                return self.array_of_cast(items, (to, &own), (target, at), scope);
             }
             _ => self.expr(arg, scope)?,
         };
@@ -190,6 +193,36 @@ impl Binder<'_> {
         })
     }
 
+    /// `ARRAY[a, b]::t[]`: its items are cast, and those of arrays within.
+    fn array_of_cast(
+        &self,
+        items: &[tree::Expr],
+        (whole, own): (&TypeName, &TypeName),
+        (target, at): (DataType, At),
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let empty = || self.cast_to(Expr::Literal(ScalarValue::Utf8(Some("{}".into())), None), target, &scope.schema);
+        if items.is_empty() {
+            return empty();
+        }
+        let nested = items.iter().any(|item| matches!(item.kind, ExprKind::Array(_)));
+        let mut made = vec![];
+        for item in items {
+            made.push(match nested {
+                true => self.cast(item, whole, at, scope)?,
+                false => {
+                    let bound = self.cast(item, own, at, scope)?;
+                    // An array of what is an array already.
+                    let is = item_type(&bound.get_type(&scope.schema)?).is_some();
+                    if is { self.cast(item, whole, at, scope)? } else { bound }
+                }
+            });
+        }
+        let made = operators::array(made, &scope.schema)?;
+        // What its items' type does not tell.
+        self.cast_to(made, target, &scope.schema).at(at)
+    }
+
     /// A parameter that is cast. What is written behind the type cuts or rounds the value, which comes as it is.
     fn settle_cast(&self, number: u32, target: DataType) -> Result<()> {
         let whole = |of: DataType| match of {
@@ -212,11 +245,12 @@ impl Binder<'_> {
             kind: ExprKind::Cast { arg: Box::new(arg.clone()), to: Box::new(to), word_at: at },
         };
         let bound = self.expr(&value, scope)?;
-        if bound.is_volatile() && !domain.checks.is_empty() {
+        let checks = domain.all_checks();
+        if bound.is_volatile() && !checks.is_empty() {
             return unsupported("a cast of a volatile value to a domain");
         }
         let mut args = vec![bound];
-        for check in &domain.checks {
+        for check in checks {
             let text = Stored::read(&check.sql).ok_or_else(|| EngineError::internal("a condition is an expression"))?;
             let mut condition = text.expr().clone();
             in_place_of_value(&mut condition, &value);
@@ -225,7 +259,7 @@ impl Binder<'_> {
                 fault => fault,
             })?);
         }
-        Ok(domains::checked(domain, args))
+        Ok(domains::checked(domain.clone(), args))
     }
 
     /// `'now'::timestamptz` and its like: times that are named, as of when the transaction began.

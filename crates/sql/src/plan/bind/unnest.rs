@@ -8,10 +8,11 @@ use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
 use super::{Binder, Result, unsupported, wrong};
-use crate::functions::arrays::{calls, ordinals};
+use crate::functions::arrays::{self, calls, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::plan::resolve;
+use crate::values::arrays::is_array;
 use crate::values::decimal::is_decimal;
 use crate::values::field_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -125,7 +126,7 @@ impl Binder<'_> {
             return wrong(at, "0A000", message);
         }
         let of = field_type(array.to_field(&scope.schema)?.1.as_ref()).and_then(DataType::item);
-        let items = Expr::Unnest(Unnest::new(array));
+        let items = Expr::Unnest(Unnest::new(arrays::list(array)));
         Ok(match of {
             // What Arrow's type of the items does not tell.
             Some(of @ (DataType::Char(1..) | DataType::Varchar(_))) => labelled(items, of),
@@ -164,7 +165,7 @@ impl Binder<'_> {
             return wrong(at, "42804", "could not determine polymorphic type because input has type unknown");
         }
         match array.get_type(&scope.schema)? {
-            ArrowType::List(_) => Ok(array),
+            of if is_array(&of) => Ok(array),
             _ => self.unknown("unnest", call, at, scope),
         }
     }

@@ -9,6 +9,7 @@ use crate::functions::chars;
 use crate::functions::convert::is_open;
 use crate::functions::ordered::{self, Asked};
 use crate::plan::choosers::{self, Chooser};
+use crate::values::arrays::is_array;
 use crate::values::field_type;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -106,7 +107,7 @@ impl Binder<'_> {
                 key.expr = self.cast_to(key.expr, DataType::Float8, schema)?;
             }
             for part in &mut direct {
-                let is_list = matches!(part.get_type(schema)?, ArrowType::List(_)) && !is_open(part);
+                let is_list = is_array(&part.get_type(schema)?) && !is_open(part);
                 let to = if is_list { DataType::Float8.array().unwrap_or(DataType::Float8) } else { DataType::Float8 };
                 *part = self.cast_to(std::mem::take(part), to, schema)?;
             }
@@ -125,7 +126,7 @@ impl Binder<'_> {
         Ok(match of {
             Some(of @ (DataType::Char(1..) | DataType::Varchar(_))) if matches!(asked, Asked::Disc | Asked::Mode) => {
                 let of = match made.get_type(schema)? {
-                    ArrowType::List(_) => of.array().unwrap_or(of),
+                    made if is_array(&made) => of.array().unwrap_or(of),
                     _ => of,
                 };
                 chars::labelled(made, of)

@@ -3,6 +3,7 @@ use crate::cast::{Castable, castable};
 use crate::error::tunnel;
 use crate::functions::convert::{self, convert, convert_scalar};
 use crate::functions::{self, builtin, chars};
+use crate::values::arrays::{is_array, is_row, items_of, row_fields};
 use crate::values::{arrow_type, field_of, field_type, rows};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::Transformed;
@@ -25,14 +26,14 @@ pub(super) fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<
             let expr = Box::new(chars::with_blanks(*cast.expr, n)?);
             Transformed::yes(Expr::Cast(Cast { expr, field: cast.field }))
         }
-        (from, ArrowType::List(item)) => {
+        (from, to) if let Some(item) = items_of(to) => {
             let Some(to) = field_type(&cast.field) else {
                 let message = format!("arrays of {} are not supported", builtin::type_name(item.data_type()));
                 return Err(tunnel(EngineError::unsupported(message)));
             };
             match (from, field_type(&source)) {
-                (ArrowType::List(_), Some(from)) if castable(from, to) != Castable::Never => {}
-                (ArrowType::List(item), None) if is_castable_row(item.data_type(), to)? => {}
+                (given, Some(from)) if is_array(given) && castable(from, to) != Castable::Never => {}
+                (given, None) if let Some(item) = items_of(given) && is_castable_row(item.data_type(), to)? => {}
                 _ if is_text => {}
                 _ => return cannot(to.base_name()),
             }
@@ -54,7 +55,7 @@ pub(super) fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<
                 expr => convert(expr, to),
             })
         }
-        (_, ArrowType::Struct(_)) => return cast_to_row(cast, &source),
+        (_, to) if is_row(to) => return cast_to_row(cast, &source),
         (ArrowType::List(_) | ArrowType::Struct(_), to) => match field_type(&cast.field) {
             Some(text) if text.is_text() && field_type(&source) == DataType::Char(0).array() => {
                 return Err(chars::array_refused());
@@ -80,10 +81,10 @@ fn cast_to_row(cast: Cast, source: &Field) -> Result<Transformed<Expr>> {
     };
     let Some(to @ DataType::Composite(of)) = field_type(&cast.field) else { return cannot("record") };
     Ok(Transformed::yes(match (from, field_type(source)) {
-        (ArrowType::Struct(_), Some(from)) if from == to => *cast.expr,
-        (ArrowType::Struct(_), Some(from)) if castable(from, to) == Castable::Never => return cannot(to.base_name()),
-        (ArrowType::Struct(_), Some(_)) => convert(*cast.expr, to),
-        (ArrowType::Struct(fields), None) => {
+        (row, Some(from)) if is_row(row) && from == to => *cast.expr,
+        (row, Some(from)) if is_row(row) && castable(from, to) == Castable::Never => return cannot(to.base_name()),
+        (row, Some(_)) if is_row(row) => convert(*cast.expr, to),
+        (row, None) if let Some(fields) = row_fields(row) => {
             rows::check_castable(fields, of, Castable::Explicitly).map_err(tunnel)?;
             convert(*cast.expr, to)
         }
@@ -100,8 +101,8 @@ fn cast_to_row(cast: Cast, source: &Field) -> Result<Transformed<Expr>> {
 
 /// Whether rows of no type can become items of an array type. 42846
 fn is_castable_row(item: &ArrowType, to: DataType) -> Result<bool> {
-    match (item, to.item()) {
-        (ArrowType::Struct(fields), Some(DataType::Composite(of))) => {
+    match (row_fields(item), to.item()) {
+        (Some(fields), Some(DataType::Composite(of))) => {
             rows::check_castable(fields, of, Castable::Explicitly).map_err(tunnel).map(|()| true)
         }
         _ => Ok(false),
@@ -111,7 +112,7 @@ fn is_castable_row(item: &ArrowType, to: DataType) -> Result<bool> {
 /// `row IS NULL`: every field is. `row IS NOT NULL`: no field is.
 pub(super) fn null_test(value: Expr, schema: &DFSchema, not: bool) -> Result<Expr> {
     let test = |value: Expr| if not { value.is_not_null() } else { value.is_null() };
-    if !matches!(value.get_type(schema)?, ArrowType::Struct(_)) {
+    if !is_row(&value.get_type(schema)?) {
         return Ok(test(value));
     }
     Ok(functions::rows::is_null(value, not))

@@ -272,7 +272,7 @@ async fn p4_text_becomes_arrays() {
         &[
             ("SELECT 'a,b'::text[]", "22P02"),
             ("SELECT '{a}'::int[]", "22P02"),
-            ("SELECT '{{1},{2}}'::int[]", "0A000"),
+            ("SELECT '{{1},2}'::int[]", "22P02"),
             ("SELECT 1::int[]", "42846"),
         ],
     )

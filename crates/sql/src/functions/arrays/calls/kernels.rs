@@ -2,22 +2,23 @@
 //!
 //! 1. Items are compared as their type is ([`same`]); NULL is the same as NULL to functions that seek an item, and
 //!    nothing to operators.
-//! 2. What would be an array of several dimensions, or one whose first item has another number than 1, is refused
-//!    (0A000).
+//! 2. What takes shapes apart and puts them together is in [`parts`].
 use super::super::keys::item_key;
 use super::{Function, Slot};
 use crate::functions::calendar::moved;
 use crate::memory;
 use rustc_hash::FxHashSet;
-use terrace_engine::types::{Array, Decimal, Items, Zone, is_infinite, json};
+use terrace_engine::types::{Array, Decimal, Dimension, Items, Shape, Zone, is_infinite, json};
 use terrace_engine::{DataType, Datum, EngineError, Result};
+
+mod parts;
 
 const INT: Slot = Slot::Is(DataType::Int4);
 const TEXT: Slot = Slot::Is(DataType::Text);
 const BOOL: Slot = Slot::Is(DataType::Bool);
 
 /// Stands for a bound of a slice that is not written.
-pub(crate) const OPEN: [i32; 2] = [i32::MIN, i32::MAX];
+pub(crate) const OPEN: [i64; 2] = [i64::MIN, i64::MAX];
 
 type Run = fn(DataType, &[Datum]) -> Result<Datum>;
 
@@ -32,33 +33,30 @@ const fn measures(name: &'static str, takes: &'static [Slot], gives: Slot, run: 
 }
 
 pub(super) const TABLE: &[Function] = &[
-    joins("array_append", &[Slot::Array, Slot::Item], Slot::Array, |of, v| {
-        array(of, items(&v[0])?.into_iter().chain([v[1].clone()]))
-    }),
-    joins("array_prepend", &[Slot::Item, Slot::Array], Slot::Array, |of, v| {
-        array(of, [v[0].clone()].into_iter().chain(items(&v[1])?))
-    }),
+    joins("array_append", &[Slot::Array, Slot::Item], Slot::Array, |of, v| parts::extended(of, &v[0], &v[1], false)),
+    joins("array_prepend", &[Slot::Item, Slot::Array], Slot::Array, |of, v| parts::extended(of, &v[1], &v[0], true)),
     joins("array_cat", &[Slot::Array, Slot::Array], Slot::Array, |of, v| match v {
         [Datum::Null, other] | [other, Datum::Null] => Ok(other.clone()),
-        _ => array(of, items(&v[0])?.into_iter().chain(items(&v[1])?)),
+        _ => parts::joined(of, &v[0], &v[1]),
     }),
     joins("array_remove", &[Slot::Array, Slot::Item], Slot::Array, |of, v| match &v[0] {
         Datum::Null => Ok(Datum::Null),
         whole => {
-            let mut kept = vec![];
+            let what = "removing elements from multidimensional arrays";
+            let (first, mut kept) = (one_dimension(whole, what)?, vec![]);
             for item in items(whole)? {
                 if !same(of, &item, &v[1])? {
                     kept.push(item);
                 }
             }
-            array(of, kept)
+            shaped(of, &[Dimension { length: kept.len() as i32, first }], kept)
         }
     }),
     joins("array_replace", &[Slot::Array, Slot::Item, Slot::Item], Slot::Array, |of, v| match &v[0] {
         Datum::Null => Ok(Datum::Null),
         whole => {
             let one = |item: Datum| Ok(if same(of, &item, &v[1])? { v[2].clone() } else { item });
-            array(of, items(whole)?.into_iter().map(one).collect::<Result<Vec<Datum>>>()?)
+            shaped(of, &view(whole)?.shape(), items(whole)?.into_iter().map(one).collect::<Result<Vec<Datum>>>()?)
         }
     }),
     Function { least: 2, ..joins("array_position", &[Slot::Array, Slot::Item, INT], INT, position) },
@@ -66,7 +64,7 @@ pub(super) const TABLE: &[Function] = &[
         Datum::Null => Ok(Datum::Null),
         whole => {
             let mut places = vec![];
-            for (at, item) in (1..).zip(items(whole)?) {
+            for (at, item) in (one_dimension(whole, SEARCH)?..).zip(items(whole)?) {
                 if same(of, &item, &v[1])? {
                     places.push(Datum::Int4(at));
                 }
@@ -74,17 +72,16 @@ pub(super) const TABLE: &[Function] = &[
             array(DataType::Int4, places)
         }
     }),
-    measures("array_length", &[Slot::Array, INT], INT, |_, v| Ok(bound(v)?.map_or(Datum::Null, Datum::Int4))),
-    measures("array_upper", &[Slot::Array, INT], INT, |_, v| Ok(bound(v)?.map_or(Datum::Null, Datum::Int4))),
-    measures("array_lower", &[Slot::Array, INT], INT, |_, v| Ok(bound(v)?.map_or(Datum::Null, |_| Datum::Int4(1)))),
+    measures("array_length", &[Slot::Array, INT], INT, |_, v| of_dimension(v, |dimension| dimension.length)),
+    measures("array_upper", &[Slot::Array, INT], INT, |_, v| of_dimension(v, Dimension::last)),
+    measures("array_lower", &[Slot::Array, INT], INT, |_, v| of_dimension(v, |dimension| dimension.first)),
     measures("array_ndims", &[Slot::Array], INT, |_, v| {
-        Ok(if count(&v[0])? == 0 { Datum::Null } else { Datum::Int4(1) })
+        Ok(Some(view(&v[0])?.shape().len() as i32).filter(|count| *count > 0).map_or(Datum::Null, Datum::Int4))
     }),
     measures("array_dims", &[Slot::Array], TEXT, |_, v| {
-        Ok(match count(&v[0])? {
-            0 => Datum::Null,
-            n => Datum::text(format!("[1:{n}]")),
-        })
+        let shape = view(&v[0])?.shape();
+        let shown: String = shape.iter().map(|d| format!("[{}:{}]", d.first, d.last())).collect();
+        Ok(if shape.is_empty() { Datum::Null } else { Datum::text(shown) })
     }),
     measures("cardinality", &[Slot::Array], INT, |_, v| Ok(Datum::Int4(count(&v[0])?))),
     Function {
@@ -115,6 +112,9 @@ pub(super) const TABLE: &[Function] = &[
         sees: true,
         compatible: true,
         ..measures("width_bucket array", &[Slot::Item, Slot::Array], INT, |_, v| {
+            if view(&v[1])?.shape().len() > 1 {
+                return Err(EngineError::new("2202E", "thresholds must be one-dimensional array"));
+            }
             let bounds = items(&v[1])?;
             if bounds.iter().any(Datum::is_null) {
                 return Err(EngineError::new("22004", "thresholds array must not contain NULLs"));
@@ -126,15 +126,19 @@ pub(super) const TABLE: &[Function] = &[
     Function {
         sees: true,
         ..measures("trim_array", &[Slot::Array, INT], Slot::Array, |of, v| {
-            let (most, less) = (count(&v[0])?, number(&v[1])?);
+            let (shape, less) = (view(&v[0])?.shape(), number(&v[1])?);
+            let most = shape.first().map_or(0, |outer| outer.length);
             if !(0..=most).contains(&less) {
                 let message = format!("number of elements to trim must be between 0 and {most}");
                 return Err(EngineError::new("2202E", message));
             }
-            array(of, items(&v[0])?.into_iter().take((most - less) as usize))
+            match shape.first() {
+                Some(outer) => parts::slice(of, &v[0], &[[OPEN[0], i64::from(outer.last()) - i64::from(less)]]),
+                None => Ok(v[0].clone()),
+            }
         })
     },
-    Function { least: 2, ..joins("array_fill", &[Slot::Item, Slot::Numbers, Slot::Numbers], Slot::Array, fill) },
+    Function { least: 2, ..joins("array_fill", &[Slot::Item, Slot::Numbers, Slot::Numbers], Slot::Array, parts::fill) },
     // Operators: `@>`, `<@`, `&&`.
     Function {
         sees: true,
@@ -155,9 +159,12 @@ pub(super) const TABLE: &[Function] = &[
     Function {
         least: 2,
         ..measures("array subscripts", &[Slot::Array, INT, BOOL], Slot::Numbers, |_, v| {
-            let last = bound(v)?.unwrap_or(0);
-            let backwards = v.get(2) == Some(&Datum::Bool(true));
-            array(DataType::Int4, (1..=last).map(|at| Datum::Int4(if backwards { last + 1 - at } else { at })))
+            let Some(dimension) = dimension(v)? else { return array(DataType::Int4, []) };
+            let (numbers, backwards) = (dimension.first..=dimension.last(), v.get(2) == Some(&Datum::Bool(true)));
+            match backwards {
+                true => array(DataType::Int4, numbers.rev().map(Datum::Int4)),
+                false => array(DataType::Int4, numbers.map(Datum::Int4)),
+            }
         })
     },
     // `generate_series` of timestamps.
@@ -166,19 +173,26 @@ pub(super) const TABLE: &[Function] = &[
     measures("numeric series", &[Slot::Item, Slot::Item, Slot::Item], Slot::Array, numeric_series),
     // `generate_series` of integers, all of one type.
     measures("whole series", &[Slot::Item, Slot::Item, Slot::Item], Slot::Array, whole_series),
-    // `a[1]`.
-    measures("array item", &[Slot::Array, INT], Slot::Item, |_, v| {
-        let at = usize::try_from(i64::from(number(&v[1])?) - 1).ok();
-        Ok(at.and_then(|at| view(&v[0]).ok()?.iter().nth(at)).map_or(Datum::Null, |item| item.to_datum()))
-    }),
-    // `a[1:2]`; what is not written is one of [`OPEN`].
-    measures("array slice", &[Slot::Array, INT, INT], Slot::Array, |of, v| {
-        let (from, to) = (number(&v[1])?.max(1), number(&v[2])?.min(count(&v[0])?));
-        array(of, items(&v[0])?.into_iter().take(to.max(0) as usize).skip(from as usize - 1))
-    }),
+    // `a[1]`, `a[1][2]`.
+    Function {
+        least: 2,
+        ..measures("array item", &[Slot::Array, INT, INT, INT, INT, INT, INT], Slot::Item, |_, v| {
+            let whole = view(&v[0])?;
+            let place = whole.shape().place(&numbers(&v[1..])?);
+            Ok(place.and_then(|place| whole.iter().nth(place)).map_or(Datum::Null, |item| item.to_datum()))
+        })
+    },
+    // `a[1:2]`, `a[1:2][2:3]`; what is not written is one of [`OPEN`].
+    Function {
+        least: 3,
+        ..measures("array slice", &BOUNDS, Slot::Array, |of, v| parts::slice(of, &v[0], &bounds(&v[1..])?))
+    },
     // `SET a[1] = x`, `SET a[1:2] = x`: what becomes of the array.
-    joins("array with", &[Slot::Array, INT, Slot::Item], Slot::Array, with_item),
-    joins("array with slice", &[Slot::Array, INT, INT, Slot::Array], Slot::Array, with_slice),
+    Function {
+        least: 3,
+        ..joins("array with", &[Slot::Array, Slot::Item, INT, INT, INT, INT, INT, INT], Slot::Array, parts::with_item)
+    },
+    Function { least: 4, ..joins("array with slice", &NEW_BOUNDS, Slot::Array, parts::with_slice) },
     Function {
         least: 1,
         ..measures("json_object", &[Slot::Texts, Slot::Texts], Slot::Is(DataType::Json), |_, v| {
@@ -192,6 +206,20 @@ pub(super) const TABLE: &[Function] = &[
         })
     },
 ];
+
+/// An array, and up to six times two bounds, which are integers, or one of [`OPEN`].
+const BOUNDS: [Slot; 13] = {
+    let mut slots = [Slot::Is(DataType::Int8); 13];
+    slots[0] = Slot::Array;
+    slots
+};
+
+/// The same with the new items.
+const NEW_BOUNDS: [Slot; 14] = {
+    let mut slots = [Slot::Is(DataType::Int8); 14];
+    (slots[0], slots[1]) = (Slot::Array, Slot::Array);
+    slots
+};
 
 /// Times from the first to the second, a step after the other. Steps are by the session's clock.
 fn series(of: DataType, values: &[Datum]) -> Result<Datum> {
@@ -340,14 +368,50 @@ fn text(value: &Datum) -> Result<&str> {
 
 fn array(of: DataType, values: impl IntoIterator<Item = Datum>) -> Result<Datum> {
     let values: Vec<Datum> = values.into_iter().collect();
-    let items = Items::of(of).ok_or_else(super::super::several_dimensions)?;
-    Ok(Datum::Array(Array::new(items, &values)?))
+    Ok(Datum::Array(Array::new(items_of(of)?, &values)?))
 }
 
-/// The number of the last item, in the dimension that is asked for; `None`: there is none.
-fn bound(values: &[Datum]) -> Result<Option<i32>> {
-    let most = count(&values[0])?;
-    Ok((most > 0 && number(&values[1])? == 1).then_some(most))
+/// An array of these dimensions.
+fn shaped(of: DataType, dimensions: &[Dimension], values: Vec<Datum>) -> Result<Datum> {
+    Ok(Datum::Array(Array::shaped(items_of(of)?, &Shape::new(dimensions)?, &values)?))
+}
+
+fn items_of(of: DataType) -> Result<Items> {
+    Items::of(of).ok_or_else(|| EngineError::internal(format!("items of type {of}")))
+}
+
+fn numbers(values: &[Datum]) -> Result<Vec<i32>> {
+    values.iter().map(number).collect()
+}
+
+/// Bounds of slices, by twos.
+fn bounds(values: &[Datum]) -> Result<Vec<[i64; 2]>> {
+    let bound = |value: &Datum| match value {
+        Datum::Int8(bound) => Ok(*bound),
+        other => Err(wrong(other)),
+    };
+    values.chunks_exact(2).map(|pair| Ok([bound(&pair[0])?, bound(&pair[1])?])).collect()
+}
+
+/// The dimension that is asked for; `None`: there is none.
+fn dimension(values: &[Datum]) -> Result<Option<Dimension>> {
+    let at = usize::try_from(i64::from(number(&values[1])?) - 1).ok();
+    Ok(at.and_then(|at| view(&values[0]).ok()?.shape().get(at).copied()))
+}
+
+fn of_dimension(values: &[Datum], what: fn(Dimension) -> i32) -> Result<Datum> {
+    Ok(dimension(values)?.map_or(Datum::Null, |dimension| Datum::Int4(what(dimension))))
+}
+
+const SEARCH: &str = "searching for elements in multidimensional arrays";
+
+/// The number of an array's first item. 0A000, as in PostgreSQL, where it has several dimensions.
+fn one_dimension(whole: &Datum, what: &str) -> Result<i32> {
+    match &*view(whole)?.shape() {
+        [] => Ok(1),
+        [one] => Ok(one.first),
+        _ => Err(EngineError::unsupported(format!("{what} is not supported"))),
+    }
 }
 
 fn key(of: DataType, item: &Datum) -> Result<Option<Vec<u8>>> {
@@ -384,9 +448,9 @@ fn position(of: DataType, values: &[Datum]) -> Result<Datum> {
     let from = match values.get(2) {
         Some(Datum::Null) => return Err(EngineError::new("22004", "initial position must not be null")),
         Some(from) => number(from)?,
-        None => 1,
+        None => i32::MIN,
     };
-    for (at, item) in (1..).zip(items(&values[0])?) {
+    for (at, item) in (one_dimension(&values[0], SEARCH)?..).zip(items(&values[0])?) {
         if at >= from && same(of, &item, &values[1])? {
             return Ok(Datum::Int4(at));
         }
@@ -432,100 +496,18 @@ fn split(whole: &str, separator: &Datum, null: &Datum) -> Result<Datum> {
     array(DataType::Text, parts.into_iter().map(item))
 }
 
-fn fill(of: DataType, values: &[Datum]) -> Result<Datum> {
-    let null = |what| EngineError::new("22004", format!("{what} cannot be null"));
-    if values[1].is_null() || values.get(2).is_some_and(Datum::is_null) {
-        return Err(null("dimension array or low bound array"));
-    }
-    let lengths = items(&values[1])?;
-    let from = values.get(2).map(items).transpose()?;
-    if let Some(from) = &from
-        && from.len() != lengths.len()
-    {
-        let error = EngineError::new("2202E", "wrong number of array subscripts");
-        return Err(error.with_detail("Low bound array has different size than dimensions array.".to_owned()));
-    }
-    if lengths.iter().chain(from.iter().flatten()).any(Datum::is_null) {
-        return Err(null("dimension values"));
-    }
-    match (lengths.as_slice(), from.as_deref()) {
-        ([], _) => array(of, []),
-        ([_], Some([from])) if *from != Datum::Int4(1) => Err(other_first()),
-        ([length], _) => {
-            let most = "array size exceeds the maximum allowed (134217727)";
-            let length = usize::try_from(number(length)?).map_err(|_| EngineError::new("54000", most))?;
-            let _asked = memory::ask("an array", (length * (size(&values[0]) + 24)) as u64)?;
-            array(of, std::iter::repeat_n(values[0].clone(), length))
-        }
-        _ => Err(super::super::several_dimensions()),
-    }
-}
-
-fn other_first() -> EngineError {
-    EngineError::unsupported("arrays whose items do not begin with number 1 are not supported")
-}
-
-fn no_subscript() -> EngineError {
-    EngineError::new("22004", "array subscript in assignment must not be null")
-}
-
-/// Items up to a number, NULL where there were none.
-fn grown(whole: &Datum, to: i32) -> Result<Vec<Datum>> {
-    let mut items = items(whole)?;
-    let to = to as usize;
-    if to > items.len() {
-        let _asked = memory::ask("an array", (to * 24) as u64)?;
-        items.resize(to, Datum::Null);
-    }
-    Ok(items)
-}
-
-fn with_item(of: DataType, values: &[Datum]) -> Result<Datum> {
-    let at = if values[1].is_null() { return Err(no_subscript()) } else { number(&values[1])? };
-    let held = if values[0].is_null() { 0 } else { count(&values[0])? };
-    if at < 1 || (held == 0 && at > 1) {
-        return Err(other_first());
-    }
-    let mut items = grown(&values[0], at)?;
-    items[at as usize - 1] = values[2].clone();
-    array(of, items)
-}
-
-fn with_slice(of: DataType, values: &[Datum]) -> Result<Datum> {
-    if values[1].is_null() || values[2].is_null() {
-        return Err(no_subscript());
-    }
-    if values[3].is_null() {
-        return Ok(values[0].clone());
-    }
-    let held = if values[0].is_null() { 0 } else { count(&values[0])? };
-    let (from, to) = (number(&values[1])?, number(&values[2])?);
-    if held == 0 && (from == OPEN[0] || to == OPEN[1]) {
-        let error = EngineError::new("2202E", "array slice subscript must provide both boundaries");
-        let detail = "When assigning to a slice of an empty array value, slice boundaries must be fully specified.";
-        return Err(error.with_detail(detail.to_owned()));
-    }
-    let (from, to) = (if from == OPEN[0] { 1 } else { from }, if to == OPEN[1] { held } else { to });
-    if to < from {
-        return Err(EngineError::new("2202E", "upper bound cannot be less than lower bound"));
-    }
-    if from < 1 || (held == 0 && from > 1) {
-        return Err(other_first());
-    }
-    let new = items(&values[3])?;
-    let wanted = (i64::from(to) - i64::from(from) + 1) as usize;
-    if new.len() < wanted {
-        return Err(EngineError::new("2202E", "source array too small"));
-    }
-    let mut items = grown(&values[0], to)?;
-    for (place, item) in items[from as usize - 1..].iter_mut().zip(new.into_iter().take(wanted)) {
-        *place = item;
-    }
-    array(of, items)
-}
-
 /// JSON of keys and values: of one array, where they take turns, or of two.
 fn object(v: &[Datum]) -> Result<String> {
+    let shape = view(&v[0])?.shape();
+    let wrong_number = || EngineError::new("2202E", "wrong number of array subscripts");
+    match (v.get(1), &*shape) {
+        (Some(values), own) if own.len() > 1 || own.len() != view(values)?.shape().len() => return Err(wrong_number()),
+        (None, [_, pair]) if pair.length != 2 => {
+            return Err(EngineError::new("2202E", "array must have two columns"));
+        }
+        (None, [_, _, _, ..]) => return Err(wrong_number()),
+        _ => {}
+    }
     let mut keys = items(&v[0])?;
     let values = match v.get(1) {
         Some(values) => items(values)?,

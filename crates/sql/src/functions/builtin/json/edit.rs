@@ -2,7 +2,7 @@
 use super::{number_of, place, read};
 use crate::functions::builtin::text::text;
 use crate::functions::builtin::wrong_arguments;
-use terrace_engine::types::array::read_items;
+use terrace_engine::types::array;
 use terrace_engine::types::json::Json;
 use terrace_engine::{Datum, EngineError, Result};
 
@@ -44,7 +44,7 @@ pub(super) fn delete_key(values: &[Datum]) -> Result<Datum> {
 }
 
 pub(super) fn delete_keys(values: &[Datum]) -> Result<Datum> {
-    let keys = read_items(text(&values[1])?)?;
+    let keys = steps(text(&values[1])?)?;
     without(read(&values[0])?, |name| keys.iter().flatten().any(|key| key == name))
 }
 
@@ -155,11 +155,10 @@ pub(super) fn set_lax(values: &[Datum]) -> Result<Datum> {
 }
 
 fn edited(values: &[Datum], doing: Doing, of_scalar: &str) -> Result<Datum> {
-    let mut value = read(&values[0])?;
+    let (mut value, path) = (read(&values[0])?, steps(text(&values[1])?)?);
     if is_scalar(&value) {
         return Err(refused(of_scalar));
     }
-    let path = read_items(text(&values[1])?)?;
     if path.is_empty() || (is_empty(&value) && !doing.adds()) {
         return Ok(values[0].clone());
     }
@@ -280,5 +279,14 @@ fn strip(value: &mut Json) {
             members.iter_mut().for_each(|(_, member)| strip(member));
         }
         _ => {}
+    }
+}
+
+/// The items of an array's text that has one dimension. 2202E
+fn steps(text: &str) -> Result<Vec<Option<String>>> {
+    let (shape, items) = array::read(text)?;
+    match shape.len() {
+        0 | 1 => Ok(items),
+        _ => Err(EngineError::new("2202E", "wrong number of array subscripts")),
     }
 }

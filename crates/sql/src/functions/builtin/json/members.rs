@@ -2,7 +2,7 @@
 use super::{member, text_of, written};
 use crate::functions::builtin::text::text;
 use crate::functions::builtin::wrong_arguments;
-use terrace_engine::types::array::{Array, Items};
+use terrace_engine::types::array::{Array, Dimension, Items, MOST_DIMENSIONS, Shape};
 use terrace_engine::types::json::{self, Kind};
 use terrace_engine::{DataType, Datum, EngineError, Result};
 
@@ -50,16 +50,11 @@ impl Reader<'_> {
             Kind::Null => Ok(None),
             Kind::Text => text_of(value),
             Kind::Array => {
-                let items = json::items(value)?;
-                if items.first().is_some_and(|first| json::kind(first) == Kind::Array) {
-                    return self.nested(value);
-                }
                 let mut texts = vec![];
-                for item in items {
-                    texts.push(self.scalar(item)?.map_or(Datum::Null, Datum::text));
-                }
+                let shape = Shape::new(&self.dimensions(value, &mut texts)?)?;
                 let of = Items::of(DataType::Text).expect("a text is no array");
-                Ok(Some(Array::new(of, &texts)?.view().to_string()))
+                let texts = if shape.is_empty() { vec![] } else { texts };
+                Ok(Some(Array::shaped(of, &shape, &texts)?.view().to_string()))
             }
             _ => Err(self.no_array()),
         }
@@ -70,37 +65,35 @@ impl Reader<'_> {
         EngineError::new("22P02", "expected JSON array").with_hint(hint)
     }
 
-    /// An array of several dimensions: `{}` where it has no items. 22P02 where it is none, else 0A000.
-    fn nested(&self, value: &str) -> Result<Option<String>> {
+    /// The dimensions of an array: as many as there are brackets before its first item. `texts`: gets the items.
+    fn dimensions(&self, value: &str, texts: &mut Vec<Datum>) -> Result<Vec<Dimension>> {
         let mut dimensions = vec![];
         let mut first = Some(value);
         while let Some(array) = first.filter(|array| json::kind(array) == Kind::Array) {
             let items = json::items(array)?;
-            dimensions.push(items.len());
+            dimensions.push(Dimension { length: items.len() as i32, first: 1 });
             first = items.first().copied();
         }
-        let has_items = self.check(value, &dimensions)?;
-        match has_items {
-            true => Err(EngineError::unsupported("arrays of several dimensions are not supported")),
-            false => Ok(Some("{}".to_owned())),
+        if dimensions.len() > MOST_DIMENSIONS {
+            return Err(Shape::too_many(dimensions.len()));
         }
+        self.gather(value, &dimensions, texts)?;
+        Ok(dimensions)
     }
 
-    /// Whether there are items.
-    fn check(&self, value: &str, dimensions: &[usize]) -> Result<bool> {
-        let Some((length, inner)) = dimensions.split_first() else { return Ok(true) };
+    fn gather(&self, value: &str, dimensions: &[Dimension], texts: &mut Vec<Datum>) -> Result<()> {
+        let Some((own, inner)) = dimensions.split_first() else {
+            texts.push(self.scalar(value)?.map_or(Datum::Null, Datum::text));
+            return Ok(());
+        };
         if json::kind(value) != Kind::Array {
             return Err(self.no_array());
         }
         let items = json::items(value)?;
-        if items.len() != *length {
+        if items.len() != own.length as usize {
             let detail = "Multidimensional arrays must have sub-arrays with matching dimensions.";
             return Err(EngineError::new("22P02", "malformed JSON array").with_detail(detail));
         }
-        let mut any = false;
-        for item in items {
-            any |= self.check(item, inner)?;
-        }
-        Ok(any)
+        items.into_iter().try_for_each(|item| self.gather(item, inner, texts))
     }
 }
