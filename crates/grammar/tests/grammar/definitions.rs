@@ -250,14 +250,12 @@ fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
         ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "an option of a view"),
         ("CREATE VIEW v AS SELECT 1 AS a WITH LOCAL CHECK OPTION", "WITH CHECK OPTION"),
-        ("CREATE RECURSIVE VIEW v (a) AS SELECT 1", "CREATE RECURSIVE VIEW"),
         ("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1; SELECT 2'", "CREATE OR"),
         (
             "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END",
             "CREATE FUNCTION",
         ),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
-        ("CREATE TEMP VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
         ("CREATE TABLE t AS EXECUTE p", "CREATE TABLE AS EXECUTE"),
         ("CREATE TABLE t (a int, EXCLUDE USING gist (a WITH =))", "EXCLUDE"),
         ("CREATE TABLE t (a int) PARTITION BY RANGE (a)", "PARTITION BY"),

@@ -20,7 +20,7 @@ use crate::functions::convert::{constant, convert, convert_scalar, is_open, need
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
-use crate::values::arrays::{is_array, is_row, items_of};
+use crate::values::arrays::is_row;
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};

@@ -8,9 +8,9 @@
 use super::arrays::{Arrays, is_row, items_of, row_fields};
 use super::{ColumnBuilder, array_datum, engine_array, engine_type, field_of};
 use crate::cast::{Castable, cast_datum, castable};
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, ListArray, StructArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Fields};
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, Fields};
 use std::sync::Arc;
 use terrace_engine::types::{CompositeType, Record, RecordView};
 use terrace_engine::{DataType, Datum, EngineError, Result};

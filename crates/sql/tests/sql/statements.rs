@@ -93,7 +93,6 @@ async fn ddl_refusals() {
     for sql in [
         "CREATE TABLE x (a text COLLATE \"de_DE\")",
         "CREATE TABLE x AS EXECUTE p",
-        "CREATE TEMPORARY VIEW x AS SELECT 1",
         "CREATE INDEX i ON t USING hash (a)",
         "CREATE MATERIALIZED VIEW v AS SELECT 1",
         "SELECT * FROM (SELECT * FROM t FOR UPDATE) AS x",

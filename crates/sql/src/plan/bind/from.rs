@@ -19,7 +19,6 @@ use crate::plan::resolve;
 use crate::plan::scan::TableScan;
 use crate::values::arrays::is_row;
 use crate::values::field_type;
-use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, JoinType, Spans, TableReference};
 use datafusion::datasource::provider_as_source;

@@ -15,7 +15,6 @@ async fn client() -> Client {
 async fn what_terrace_has_not_says_so() {
     let mut c = client().await;
     for sql in [
-        "CREATE TEMP VIEW w AS SELECT 1",
         "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "CHECKPOINT",
         "CLUSTER t",
