@@ -195,8 +195,12 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         let given = column_def(&plain, at, &mut keys, &catalog)?;
         if given.default_sql.is_some() || given.generated.is_some() {
-            let kind = if identity.is_some() { "identity" } else { "serial" };
-            let message = format!("both default and {kind} specified for column \"{}\"", column.name.name);
+            let what = match identity {
+                Some(_) => "both default and identity",
+                None => "multiple default values",
+            };
+            let (column, table) = (&column.name.name, &table.name);
+            let message = format!("{what} specified for column \"{column}\" of table \"{table}\"");
             return Err(EngineError::new("42601", message));
         }
         if !matches!(given.data_type, DataType::Int2 | DataType::Int4 | DataType::Int8) {

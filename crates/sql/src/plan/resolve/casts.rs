@@ -33,7 +33,9 @@ pub(super) fn written_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<
             };
             match (from, field_type(&source)) {
                 (given, Some(from)) if is_array(given) && castable(from, to) != Castable::Never => {}
-                (given, None) if let Some(item) = items_of(given) && is_castable_row(item.data_type(), to)? => {}
+                (given, None)
+                    if let Some(item) = items_of(given)
+                        && is_castable_row(item.data_type(), to)? => {}
                 _ if is_text => {}
                 _ => return cannot(to.base_name()),
             }
