@@ -1,5 +1,5 @@
-//! Temporary tables and views, which are of one session; and where things are that are not in the schema public. Both are rows of a
-//! system table (*format*):
+//! Temporary tables and views, which are of one session; and where things are that are not in the schema public. Both
+//! are rows of a system table (*format*):
 //!
 //! | table | columns |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! What a transaction's writes have left to judge: foreign keys (`foreign`) and deferrable unique keys (`unique`).
 //!
-//! 1. What is noted is judged at the end of the statement ([`Txn::next_consequence`]). What is deferred is judged at the
-//!    end of the transaction ([`Txn::check_deferred`]), or at SET CONSTRAINTS.
+//! 1. What is noted is judged at the end of the statement ([`Txn::next_consequence`]). What is deferred is judged at
+//!    the end of the transaction ([`Txn::check_deferred`]), or at SET CONSTRAINTS.
 //! 2. Going back to a savepoint takes back what was noted since, and notes again what was judged since.
 use super::Txn;
 use super::foreign::Consequence;

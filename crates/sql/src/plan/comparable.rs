@@ -25,7 +25,7 @@ use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_com
 use crate::functions::convert::value_alone;
 use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
-use crate::values::arrays::{is_array, items_of};
+use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::decimal;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
@@ -400,9 +400,7 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     for arg in &call.params.args {
         let of = arg.get_type(schema)?;
         match (call.func.name(), by(&of)) {
-            (name @ ("min" | "max"), kind)
-                if matches!(kind, By::Json | By::Never) || matches!(of, ArrowType::Struct(_)) =>
-            {
+            (name @ ("min" | "max"), kind) if matches!(kind, By::Json | By::Never) || is_row(&of) => {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));
                 return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
             }

@@ -20,7 +20,7 @@ use crate::functions::convert::{constant, convert, convert_scalar, is_open, need
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
-use crate::values::arrays::is_row;
+use crate::values::arrays::{is_array, is_row};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -584,6 +584,12 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
             let message = format!("UNION types {row} and {other} cannot be matched");
             return Err(tunnel(EngineError::new("42804", message)));
         }
+        if let Some(array) = types.iter().find(|t| is_array(t)) {
+            let literal = |input: &LogicalPlan| is_text_literal(input, at);
+            if union.inputs.iter().any(|input| literal(input)) {
+                *to = engine_type(array);
+            }
+        }
         let numbers = types.iter().all(|t| is_number(t) || **t == ArrowType::Null);
         if numbers && types.iter().any(|t| is_float(t)) && types.iter().any(|t| is_number(t) && !is_float(t)) {
             let double = types.contains(&&ArrowType::Float64);
@@ -608,6 +614,16 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     let Union { inputs, schema } = Union::try_new_with_loose_types(inputs)?;
     let schema = Arc::new(told(&inputs, &schema)?);
     Ok(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+/// Whether a query's column is a quoted literal.
+fn is_text_literal(query: &LogicalPlan, at: usize) -> bool {
+    let open = |expr: &Expr| matches!(expr, Expr::Alias(alias) if is_open(&alias.expr)) || is_open(expr);
+    match query {
+        LogicalPlan::Projection(rows) => rows.schema.field(at).data_type() == &ArrowType::Utf8 && open(&rows.expr[at]),
+        LogicalPlan::Distinct(Distinct::All(rows)) => is_text_literal(rows, at),
+        _ => false,
+    }
 }
 
 /// The final columns of a UNION, for the nodes above it. (Until DataFusion coerces types, it gives those of the first
@@ -705,8 +721,12 @@ fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<Lo
 /// times. (DataFusion compares them in that type, but answers the left side's.)
 fn align_sides(mut join: Join) -> Result<Join> {
     let pairs = join.left.schema().fields().iter().zip(join.right.schema().fields());
-    let to: Vec<(Option<DataType>, Option<DataType>)> =
-        pairs.map(|(left, right)| wider(left.data_type(), right.data_type())).collect();
+    let both = |(at, (left, right)): (usize, (&Arc<Field>, &Arc<Field>))| match (left.data_type(), right.data_type()) {
+        (array, _) if is_array(array) && is_text_literal(&join.right, at) => (None, engine_type(array)),
+        (_, array) if is_array(array) && is_text_literal(&join.left, at) => (engine_type(array), None),
+        (left, right) => wider(left, right),
+    };
+    let to: Vec<(Option<DataType>, Option<DataType>)> = pairs.enumerate().map(both).collect();
     if to.iter().all(|pair| *pair == (None, None)) {
         return Ok(join);
     }

@@ -206,16 +206,18 @@ fn standard_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
                 let kind = if i.primary { "PRIMARY KEY" } else { "UNIQUE" };
                 (t, i.name.clone(), kind, (!i.is_immediate(), i.is_deferred()))
             })
-            .chain(catalog.tables().flat_map(|t| {
-                t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK", (false, false)))
-            }))
+            .chain(
+                catalog
+                    .tables()
+                    .flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK", (false, false)))),
+            )
             .map(|(t, name, kind, (deferrable, deferred))| {
                 row! {
                     constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, &t),
                     constraint_name: name,
                     table_catalog: DATABASE, table_schema: schema_of_table(catalog, &t), table_name: &*t.name,
-                    constraint_type: kind, is_deferrable: foreign::yes(deferrable), initially_deferred: foreign::yes(deferred),
-                    enforced: "YES",
+                    constraint_type: kind, is_deferrable: foreign::yes(deferrable),
+                    initially_deferred: foreign::yes(deferred), enforced: "YES",
                 }
             })
             .chain(foreign::keys(catalog).map(|key| key.standard()))

@@ -24,7 +24,8 @@ pub(super) fn class(catalog: &Catalog, view: &View) -> Row {
     row! {
         oid: view.oid.0, relname: &*view.name, relnamespace: view.space.0.0, relowner: catalog.owner(view.oid),
         relacl: acl_row(catalog, view.oid), reltuples: V::F4(-1.0),
-        relpersistence: if view.temporary { "t" } else { "p" }, relkind: "v", relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
+        relpersistence: if view.temporary { "t" } else { "p" }, relkind: "v",
+        relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
         relreplident: "n",
     }
 }

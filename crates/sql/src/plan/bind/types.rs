@@ -132,16 +132,8 @@ impl Binder<'_> {
             Some(of) if target(to).is_err() => of,
             _ => target(to).map_err(|fault| types::no_schema(to, self.catalog()).map_or(fault, Fault::from))?,
         };
-        let column = match (target, &arg.kind) {
-            (of, ExprKind::Column(_)) if of.is_text() => Some((of, self.expr(arg, scope)?)),
-            _ => None,
-        };
-        if let Some((of, column)) = column
-            && system::is_vector(&column, &scope.schema)?
-        {
-            let args = vec![column, Expr::Literal(ScalarValue::Utf8(Some(" ".into())), None)];
-            let shown = self.function_of("array_to_string", args, &scope.schema).at(at)?;
-            return if of == DataType::Text { Ok(shown) } else { self.cast_to(shown, of, &scope.schema).at(at) };
+        if let Some(shown) = self.vector_as_text(arg, target, at, scope)? {
+            return Ok(shown);
         }
         if let ExprKind::Parameter(number) = &arg.kind {
             self.settle_cast(*number, target)?;
@@ -191,6 +183,22 @@ impl Binder<'_> {
             Some(limits) => interval::limited(cast, limits),
             None => cast,
         })
+    }
+
+    /// A column of the system that is a vector, as its text.
+    fn vector_as_text(&self, arg: &tree::Expr, to: DataType, at: At, scope: &Scope<'_>) -> Result<Option<Expr>> {
+        let ExprKind::Column(_) = &arg.kind else { return Ok(None) };
+        if !to.is_text() {
+            return Ok(None);
+        }
+        let column = self.expr(arg, scope)?;
+        if !system::is_vector(&column, &scope.schema)? {
+            return Ok(None);
+        }
+        let args = vec![column, Expr::Literal(ScalarValue::Utf8(Some(" ".into())), None)];
+        let shown = self.function_of("array_to_string", args, &scope.schema).at(at)?;
+        let shown = if to == DataType::Text { shown } else { self.cast_to(shown, to, &scope.schema).at(at)? };
+        Ok(Some(shown))
     }
 
     /// `ARRAY[a, b]::t[]`: its items are cast, and those of arrays within.

@@ -9,6 +9,7 @@ use super::expressions::Rewrite;
 use crate::error::tunnel;
 use crate::functions::arithmetic::is_number;
 use crate::functions::convert::convert_scalar;
+use crate::values::arrays::is_array;
 use crate::values::{engine_type, enum_of, field_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -41,7 +42,8 @@ pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
 fn adds_nothing(of: &ArrowType) -> bool {
     use ArrowType::*;
     enum_of(of).is_some()
-        || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | List(_) | LargeList(_))
+        || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | LargeList(_))
+        || is_array(of)
 }
 
 /// A window without offsets that is ordered by what nothing can be added to: RANGE goes by peers then, as GROUPS does.
@@ -149,7 +151,7 @@ fn category(field: &Field) -> Option<(Category, String)> {
         Binary => Category::Bytes,
         BinaryView => Category::Json,
         LargeBinary => Category::Jsonb,
-        List(_) if engine_type(field.data_type()).is_some() => Category::Array,
+        of if is_array(of) && engine_type(of).is_some() => Category::Array,
         _ => return None,
     };
     // Arrays of all kinds of text are of one type here.
