@@ -116,8 +116,11 @@ impl Table {
     }
 }
 
+/// A letter, and what it says.
+type Flag = (char, fn(&mut Extras) -> &mut bool);
+
 /// What an index may be, by the letter of it.
-const FLAGS: [(char, fn(&mut Extras) -> &mut bool); 5] = [
+const FLAGS: [Flag; 5] = [
     ('w', |extras| &mut extras.filtered),
     ('n', |extras| &mut extras.nulls_not_distinct),
     ('c', |extras| &mut extras.constraint),

@@ -121,7 +121,7 @@ impl Binder<'_> {
         }
         let live: Vec<ColumnDef> = match parse::relation(&to.name) {
             Ok(name) if types::known(to).is_err() && to.dimensions.is_empty() => {
-                let composite = self.catalog().composite_type(&name).map(|of| columns_of(of));
+                let composite = self.catalog().composite_type(&name).map(columns_of);
                 let table = || self.catalog().table(&name).map(|table| table.columns.clone());
                 let view = || self.catalog().view(&name).map(|view| view.columns.clone());
                 let Some(columns) = composite.or_else(table).or_else(view) else {
