@@ -68,7 +68,7 @@ async fn load(db: &Database) -> terrace_engine::Result<Arc<Table>> {
             ColumnDef::new("n", DataType::Int8).not_null(),
             ColumnDef::new("filler", DataType::Text).not_null(),
         ],
-        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true }],
+        indexes: vec![IndexSpec { name: "t_pkey".into(), columns: vec![0], unique: true, primary: true, extras: None }],
     };
     let table = txn.create_table(spec).await?;
     for id in 0..ROWS as i64 {
