@@ -16,7 +16,7 @@
 //!    rule of its own. Rows with NULL have entries all the same: so the index serves any look-up by its first columns.
 //! 3. DESC and NULLS FIRST are kept and shown. The entries are in ascending order, NULLs last, in every index.
 //! 4. A DEFERRABLE one may hold duplicates until the end of the statement, or of the transaction
-//!    (`crate::txn::unique`, invariant 6): whoever takes its keys for those of one row asks [`Index::is_immediate`].
+//!    (`crate::txn::unique`, invariant 5): whoever takes its keys for those of one row asks [`Index::is_immediate`].
 //! 5. An index of any of this has a text that earlier versions cannot read: they refuse the database, because they
 //!    would store rows without these values.
 use super::{ColumnDef, Index, Table};
