@@ -11,6 +11,7 @@ pub(crate) mod apply;
 pub(crate) mod bind;
 pub(crate) mod choosers;
 pub(crate) mod comparable;
+pub(crate) mod generic;
 pub(crate) mod guarded;
 pub(crate) mod key_ranges;
 pub(crate) mod naming;

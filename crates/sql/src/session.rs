@@ -16,6 +16,7 @@ pub(crate) mod running;
 pub(crate) mod savepoint;
 pub(crate) mod scroll;
 pub(crate) mod shapes;
+pub(crate) mod short;
 pub(crate) mod vacuum;
 
 use crate::by_key::{Bound, ByKey, ByKeyDone};
@@ -32,10 +33,12 @@ use crate::session::rows::{Worked, rows_of};
 use crate::session::run_by_key::Changed;
 use crate::session::running::Running;
 use crate::session::shapes::{Parsed, Shapes};
+use crate::session::short::Gathered;
 use crate::settings::{Reported, Settings};
 use crate::stack::on_stack_for;
 use crate::statement::describe::{Described, Sources};
 use crate::statement::dispatch::{concurrently, refuse_write};
+use crate::statement::generic::Generics;
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
 use crate::statement::lock_rows::within::queries as locking_queries;
 use crate::statement::outcome::{Outcome, text_schema};
@@ -48,10 +51,12 @@ use futures::stream;
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 use terrace_engine::advisory::Advisory;
 use terrace_engine::types::Style;
@@ -112,6 +117,8 @@ pub struct Session {
     pub(crate) running: Option<Arc<Running>>,
     _present: Present,
     pub(crate) by_key: bool,
+    /// How many generic plans it keeps.
+    generics: Arc<AtomicUsize>,
     pub(crate) shapes: Shapes,
     pub(crate) parsed: Parsed,
 }
@@ -170,6 +177,7 @@ impl Session {
             running: None,
             _present: present,
             by_key: true,
+            generics: Arc::default(),
             shapes: Shapes::default(),
             parsed: Parsed::default(),
         }
@@ -255,6 +263,11 @@ impl Session {
     pub fn run_by_key(&mut self, by_key: bool) {
         self.by_key = by_key;
         self.parsed = Parsed::default();
+    }
+
+    /// Plans that its prepared statements keep: for tests and measurements.
+    pub fn generic_plans(&self) -> usize {
+        self.generics.load(Ordering::Relaxed)
     }
 
     /// An error outside of [`Session::prepare`] and [`Session::execute`] (a malformed message, a value that cannot be
@@ -387,6 +400,7 @@ impl Session {
             statement,
             depth,
             by_key,
+            generics: Generics::of(&self.generics),
             executes,
             heavy: None,
             entry,
@@ -608,10 +622,23 @@ impl Session {
             tree: prepared.statement.as_ref(),
             captured: None,
             earlier: None,
+            generics: Some(&prepared.generics),
         };
-        let statement = self.work(token.clone()).over(Box::pin(run.statement(task)));
-        let done = self.database.engine.env().run_long(Box::pin(statement)).await?;
-        Ok(Worked::Done { done, number })
+        let (short, env) = (prepared.is_short(), self.database.engine.env());
+        let statement = async {
+            let done = run.statement(task).await?;
+            if short { run.gathered(done).await } else { Ok(Gathered::Other(done)) }
+        };
+        let mut statement = Box::pin(self.work(token.clone()).over(Box::pin(statement)));
+        let first = match short {
+            true => poll_fn(|cx| Poll::Ready(statement.as_mut().poll(cx))).await,
+            false => Poll::Pending,
+        };
+        let done = match first {
+            Poll::Ready(done) => done?,
+            Poll::Pending => env.run_long(statement).await?,
+        };
+        self.end_short(done, number).await
     }
 
     /// `None`: the general way is needed after all.

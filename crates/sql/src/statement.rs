@@ -26,6 +26,7 @@ pub(crate) mod domains;
 mod enums;
 pub(crate) mod explain;
 pub(crate) mod foreign_keys;
+pub(crate) mod generic;
 pub(crate) mod grant;
 mod immutable;
 pub(crate) mod indexes;

@@ -62,6 +62,8 @@ pub(crate) struct StatementContext {
     pub(crate) target: Option<OneRow>,
     /// What a [`Rows::Given`](crate::plan::bind::over::Rows) holds.
     pub(crate) given: Arc<Vec<RowBuf>>,
+    /// Scans let others run after each full batch.
+    pub(crate) gives_way: bool,
 }
 
 impl StatementContext {

@@ -21,7 +21,7 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Extension, Join, LogicalPlan, Subquery, UserDefinedLogicalNodeCore};
-pub(crate) use planning::{Planning, is_given, settled, takes_values};
+pub(crate) use planning::{Planning, Values, is_given, narrowed, put_in, settled, takes_values};
 use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -41,6 +41,7 @@ use std::ops::Bound;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{Datum, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
+use terrace_env::yield_now;
 use terrace_storage::{Reads, Rid, TxnId, UndoPtr, counting};
 
 /// Rows read from the engine at a time.
@@ -116,6 +117,12 @@ pub(crate) fn reads(scan: &datafusion::logical_expr::TableScan, table: &Table) -
     let Ok(provider) = source_as_provider(&scan.source) else { return false };
     let scan = (provider.as_ref() as &dyn Any).downcast_ref::<TableScan>();
     scan.is_some_and(|scan| scan.table.oid == table.oid && scan.role != Role::Given)
+}
+
+/// The user's table that a node of a plan reads, or reads given rows of.
+pub(crate) fn table_read(scan: &datafusion::logical_expr::TableScan) -> Option<Arc<Table>> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    (provider.as_ref() as &dyn Any).downcast_ref::<TableScan>().map(|scan| scan.table.clone())
 }
 
 /// Whether a condition can narrow what the node reads.
@@ -218,6 +225,11 @@ pub(crate) struct ScanExec {
 }
 
 impl ScanExec {
+    /// Whether it reads a part of the table, or no table.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.role == Role::Given || self.index().is_some()
+    }
+
     pub(crate) fn table_name(&self) -> &str {
         &self.table.name
     }
@@ -439,6 +451,7 @@ impl ExecutionPlan for ScanExec {
             schema: self.schema(),
             outputs: self.outputs.clone(),
             left: self.limit.unwrap_or(usize::MAX),
+            full: false,
             source,
             metrics: BaselineMetrics::new(&self.metrics, partition),
             reads: self.reads.clone(),
@@ -501,6 +514,8 @@ struct Reading {
     outputs: Vec<Output>,
     /// Rows still wanted.
     left: usize,
+    /// The last batch was as large as one gets.
+    full: bool,
     source: Source,
     metrics: BaselineMetrics,
     reads: Arc<Mutex<Reads>>,
@@ -509,6 +524,9 @@ struct Reading {
 impl Reading {
     async fn next(&mut self) -> Result<Option<RecordBatch>, DataFusionError> {
         self.context.cancel.check().map_err(tunnel)?;
+        if self.full && self.context.gives_way {
+            yield_now().await;
+        }
         // Waiting for devices included.
         let time = self.metrics.elapsed_compute().clone();
         let _timer = time.timer();
@@ -539,6 +557,7 @@ impl Reading {
         }
         assert!(rows.len() <= self.left, "no more rows than are wanted");
         self.left -= rows.len();
+        self.full = rows.len() == BATCH_ROWS;
         self.metrics.record_output(rows.len());
         Ok(Some(self.batch(&rows)?))
     }

@@ -280,10 +280,11 @@ impl Session {
             tree: None,
             captured: None,
             earlier: None,
+            generics: None,
         };
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
-        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments])).await?;
+        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments], None)).await?;
         assert_eq!(rows.len(), 1, "a row of values for a row of expressions");
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }

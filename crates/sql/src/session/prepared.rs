@@ -3,6 +3,7 @@ use crate::by_key::ByKey;
 use crate::observe::Entry;
 use crate::plan::bind::{Tree, system_oid};
 use crate::session::heavy::Heavy;
+use crate::statement::generic::Generics;
 use crate::statement::kind::Kind;
 use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
@@ -26,6 +27,8 @@ pub struct Prepared {
     pub(crate) depth: usize,
     /// If it is a statement on one row by its key: what was recognised, for one version of the catalogue.
     pub(crate) by_key: Mutex<Option<Arc<ByKey>>>,
+    /// If it is none: plans of it that run again.
+    pub(crate) generics: Generics,
     /// If it is EXECUTE: the statement that it runs.
     pub(crate) executes: Option<Arc<Prepared>>,
     /// The memory of its tree, if that is much.

@@ -8,6 +8,7 @@ use crate::by_key::Use;
 use crate::plan::bind::Tree;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
+use crate::statement::generic::Generics;
 use crate::statement::kind::Kind;
 use crate::{by_key, parse};
 use parking_lot::Mutex;
@@ -151,9 +152,21 @@ impl Shape {
         let by_key = Mutex::new(by_key);
         let (statement, executes) = (Some(tree), None);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
-        let (heavy, notices) = (None, vec![]);
-        let prepared =
-            Prepared { sql, parameters, columns, notices, statement, depth, by_key, executes, heavy, entry, attached };
+        let (heavy, notices, generics) = (None, vec![], Generics::none());
+        let prepared = Prepared {
+            sql,
+            parameters,
+            columns,
+            notices,
+            statement,
+            depth,
+            by_key,
+            generics,
+            executes,
+            heavy,
+            entry,
+            attached,
+        };
         Some(Shape { prepared: Arc::new(prepared), uses })
     }
 

@@ -9,6 +9,7 @@
 use crate::error::{from_datafusion, unsupported};
 use crate::plan::bind::over::{Over, Part, Rows};
 use crate::statement::changes::{Assigned, assigned, is_numbered, wanted};
+use crate::statement::generic::Plan;
 use crate::statement::indexes::is_same;
 use crate::statement::run::Run;
 use crate::statement::update_delete::Source;
@@ -166,7 +167,7 @@ impl Run<'_> {
                 let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
                 let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
-                let source = Source { table, plan, assigned: Some(assigned), numbered: vec![] };
+                let source = Source { table, plan: Plan::Once(plan), assigned: Some(assigned), numbered: vec![] };
                 Some(Updating { source, physical, touched: BTreeSet::new() })
             }
         };

@@ -240,7 +240,7 @@ impl Run<'_> {
                 .with_hint("Copy the column too, or into another table, and INSERT ... SELECT from there."));
         }
         let others: Vec<usize> = columns.iter().copied().chain(numbered.iter().map(|(at, _)| *at)).collect();
-        let rows = self.value_rows(table, &others, &[vec![null(); others.len()]]).await?;
+        let rows = self.value_rows(table, &others, &[vec![null(); others.len()]], None).await?;
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
 }
@@ -460,6 +460,7 @@ impl CopyIn {
             tree: None,
             captured: None,
             earlier: None,
+            generics: None,
         };
         let table = &self.target.table;
         still_open(&mut *self.shared.cell.lock().await)?;

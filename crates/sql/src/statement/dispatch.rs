@@ -10,6 +10,7 @@ use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
 use crate::statement::ddl::{duplicate, find_index};
 use crate::statement::foreign_keys::{NewKey, dependents, refuse_dependents};
+use crate::statement::generic::Slot;
 use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
@@ -86,9 +87,8 @@ impl Run<'_> {
         if !query.locking.is_empty() {
             return Box::pin(self.select_locking(query)).await;
         }
-        let plan = self.plan_tree(query).await?;
-        let physical = self.physical(&plan).await?;
-        Ok(Done::Rows(self.stream(physical, None)?))
+        let plan = self.plan_again(Slot::Query, Asked::Query(query)).await?;
+        Ok(Done::Rows(self.stream_again(&plan, None, Arc::default()).await?))
     }
 
     pub(crate) async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {

@@ -411,7 +411,7 @@ impl Run<'_> {
             false => Expr { at: 0, kind: ExprKind::Literal(Literal::Null) },
         };
         let cells = live.iter().map(cell).collect();
-        let defaults = self.value_rows(table, &live, &[cells]).await?.remove(0);
+        let defaults = self.value_rows(table, &live, &[cells], None).await?.remove(0);
         Ok(set.iter().map(|(at, value)| (*at, value.clone().unwrap_or_else(|| defaults[*at].clone()))).collect())
     }
 

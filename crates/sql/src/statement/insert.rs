@@ -10,10 +10,12 @@ use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of, calls_within};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
+use crate::plan::planner::Asked;
 use crate::statement::changes::{
     alone_over, called, check_count, check_identities, named_columns, plain_values, with_inside, with_whole_columns,
     without_identities,
 };
+use crate::statement::generic::{Plan, Slot};
 use crate::statement::reads::rights_beside;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
@@ -54,7 +56,7 @@ impl Run<'_> {
         self.permit(&table, rights_beside(insert)).await?;
         let called = called(&insert.target, insert.alias.as_ref());
         let rows = match &insert.source {
-            None => self.value_rows(&table, &[], &[vec![]]).await?,
+            None => self.value_rows(&table, &[], &[vec![]], Some(Slot::Values)).await?,
             Some(source) => match plain_values(source) {
                 Some(rows) => {
                     let width = rows.first().map_or(0, |row| row.len());
@@ -67,9 +69,9 @@ impl Run<'_> {
                     match insert.overriding {
                         Some(Overriding::User) => {
                             let rows = without_identities(&table, columns, rows);
-                            self.value_rows(&table, columns, &rows).await?
+                            self.value_rows(&table, columns, &rows, Some(Slot::Values)).await?
                         }
-                        _ => self.value_rows(&table, columns, rows).await?,
+                        _ => self.value_rows(&table, columns, rows, Some(Slot::Values)).await?,
                     }
                 }
                 None => return Box::pin(self.insert_select(insert, (&table, &called), &columns, source)).await,
@@ -105,12 +107,13 @@ impl Run<'_> {
         self.cancel.run(store).await.map(drop)
     }
 
-    /// Rows of values, each for its column; the other columns get their defaults.
+    /// Rows of values, each for its column; the other columns get their defaults. `slot`: of what is computed for them.
     pub(crate) async fn value_rows(
         &self,
         table: &Arc<Table>,
         columns: &[usize],
         rows: &[Vec<Expr>],
+        slot: Option<Slot>,
     ) -> Result<Vec<Vec<Datum>>> {
         assert!(rows.iter().all(|row| row.len() == columns.len()), "the values were counted before");
         let mut computed: Vec<Computed<'_>> = vec![];
@@ -133,14 +136,14 @@ impl Run<'_> {
             }
             cells.push(out);
         }
-        let computed = self.compute(table, computed).await?;
+        let computed = self.compute(table, computed, slot).await?;
         for (at, cell) in cells.iter_mut().flatten() {
             let value = match cell {
                 Cell::Sequence(call, of_identity) => {
                     let value = Datum::Int8(self.sequence(call, *of_identity).await?);
                     assign_datum(value, table.columns[*at].data_type)?
                 }
-                Cell::Alone(value) => self.compute(table, vec![(*at, *value)]).await?.remove(0),
+                Cell::Alone(value) => self.compute(table, vec![(*at, *value)], None).await?.remove(0),
                 Cell::Known(_) | Cell::Computed(_) => continue,
             };
             *cell = Cell::Known(value);
@@ -212,7 +215,7 @@ impl Run<'_> {
     }
 
     /// Evaluates expressions and defaults, each for the column it goes to.
-    async fn compute(&self, table: &Arc<Table>, cells: Vec<Computed<'_>>) -> Result<Vec<Datum>> {
+    async fn compute(&self, table: &Arc<Table>, cells: Vec<Computed<'_>>, slot: Option<Slot>) -> Result<Vec<Datum>> {
         if cells.is_empty() {
             return Ok(vec![]);
         }
@@ -222,8 +225,11 @@ impl Run<'_> {
         });
         let called = Ident { at: 0, name: table.name.clone() };
         let over = alone_over(table, &called, Part::Values, wanted.collect());
-        let plan = self.plan_over(&over).await?;
-        let batches = self.collect(&plan, None).await?;
+        let plan = match slot {
+            Some(slot) => self.plan_again(slot, Asked::Over(&over)).await?,
+            None => Plan::Once(self.plan_over(&over).await?),
+        };
+        let batches = self.collect_again(&plan, None).await?;
         let row: &RecordBatch =
             batches.iter().find(|b| b.num_rows() == 1).expect("a SELECT without FROM gives one row");
         assert_eq!(row.num_columns(), cells.len(), "a column for each cell");

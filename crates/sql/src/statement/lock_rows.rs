@@ -12,8 +12,10 @@ pub(crate) mod within;
 use crate::error::{from_arrow, from_datafusion, undefined_table, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::called;
+use crate::statement::generic::{Plan, Slot};
 use crate::statement::outcome::Done;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
@@ -145,7 +147,7 @@ struct LockedRows {
 
 impl Run<'_> {
     pub(crate) async fn select_locking(&self, query: &Query) -> Result<Done> {
-        let LockedRows { schema, rows, memory } = self.lock_rows(query).await?;
+        let LockedRows { schema, rows, memory } = self.lock_rows(query, true).await?;
         let rows = rows.into_iter().map(move |row| {
             let _counted = &memory;
             Ok(row)
@@ -154,7 +156,8 @@ impl Run<'_> {
         Ok(Done::Rows(Box::pin(stream)))
     }
 
-    async fn lock_rows(&self, query: &Query) -> Result<LockedRows> {
+    /// `alone`: the query is the statement.
+    async fn lock_rows(&self, query: &Query, alone: bool) -> Result<LockedRows> {
         let Reads { select, target: (name, called), beside, filter } = reads_of(query)?;
         let locking = self.locking(query)?;
         let table = self.locked_table(&relation(name)?, false, Rights::SELECT | Rights::UPDATE).await?;
@@ -173,18 +176,22 @@ impl Run<'_> {
             kept: false,
         };
         let addresses = 3 + beside.len();
-        let plan = self.plan_over(&over).await.map_err(|error| match error.state.0 {
+        let planned = match alone {
+            true => self.plan_again(Slot::Locking, Asked::Over(&over)).await,
+            false => self.plan_over(&over).await.map(Plan::Once),
+        };
+        let plan = planned.map_err(|error| match error.state.0 {
             // A group has no row address.
             "42803" => EngineError::new("0A000", "FOR UPDATE is not allowed with aggregate functions"),
             _ => error,
         })?;
-        refuse_aggregates(&plan)?;
-        let fields: Vec<_> = plan.schema().as_arrow().fields().iter().skip(addresses).cloned().collect();
+        refuse_aggregates(plan.logical())?;
+        let fields: Vec<_> = plan.logical().schema().as_arrow().fields().iter().skip(addresses).cloned().collect();
         let schema = Arc::new(Schema::new(fields));
         let mut rows: Vec<RecordBatch> = vec![];
         let mut locked = 0;
         let wanted = locking.limit.map_or(usize::MAX, |limit| limit.saturating_add(locking.offset));
-        let mut stream = self.stream(self.physical(&plan).await?, None)?;
+        let mut stream = self.stream_again(&plan, None, Arc::default()).await?;
         let memory = self.memory("rows that are locked");
         while locked < wanted {
             let Some(batch) = self.cancel.run(async { Ok(stream.next().await) }).await? else { break };
@@ -215,7 +222,7 @@ impl Run<'_> {
     async fn lock_one(
         &self,
         table: &Arc<Table>,
-        (plan, beside): (&LogicalPlan, Range<usize>),
+        (plan, beside): (&Plan, Range<usize>),
         locking: &Locking,
         row: RecordBatch,
     ) -> Result<Option<RecordBatch>> {
@@ -228,7 +235,7 @@ impl Run<'_> {
             RowLockOutcome::Locked => Ok(Some(row)),
             RowLockOutcome::Gone | RowLockOutcome::Skipped => Ok(None),
             RowLockOutcome::Changed { row: newest, version } => {
-                let batches = self.collect(plan, Some(OneRow { rid, row: newest, version })).await?;
+                let batches = self.collect_again(plan, Some(OneRow { rid, row: newest, version })).await?;
                 let address = |batch: &RecordBatch, column: usize, at: usize| {
                     batch.column(column).as_primitive::<UInt64Type>().value(at)
                 };

@@ -7,8 +7,10 @@ use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::naming::shown_schema;
+use crate::plan::planner::Asked;
 use crate::statement::changes::tables_of;
 use crate::statement::describe::Sources;
+use crate::statement::generic::Slot;
 use crate::statement::outcome::{Done, command};
 use crate::statement::run::Run;
 use crate::values::live_columns;
@@ -71,9 +73,10 @@ impl Run<'_> {
             return Ok(Changed { count, returned: None });
         }
         assert_eq!(rows.len(), count, "a row to return for each that was changed");
-        let plan = self.plan_over(&returning_over((table, called), returning)).await?;
+        let over = returning_over((table, called), returning);
+        let plan = self.plan_again(Slot::Returning, Asked::Over(&over)).await?;
         let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
-        let returned = self.stream_given(self.physical(&plan).await?, None, Arc::new(rows))?;
+        let returned = self.stream_again(&plan, None, Arc::new(rows)).await?;
         Ok(Changed { count, returned: Some(returned) })
     }
 }

@@ -10,7 +10,8 @@ use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::Over;
 use crate::plan::bind::{Place, Tree};
-use crate::plan::planner::{Asked, Planner, task, typed};
+use crate::plan::planner::{Asked, Planned, Planner, task, typed};
+use crate::statement::generic::Generics;
 use crate::statement::within::Earlier;
 use crate::transaction::{OneRow, StatementContext, TxnCell};
 use crate::values::{is_sequence, to_scalar};
@@ -61,6 +62,11 @@ impl<'a> LazyState<'a> {
         })
     }
 
+    /// What all sessions start from: configuration and memory are the same in each.
+    pub(crate) fn base(&self) -> &'a SessionState {
+        self.base
+    }
+
     /// The transaction's time, in microseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         let mut clock = self.clock.lock();
@@ -101,6 +107,8 @@ pub(crate) struct Run<'a> {
     pub(crate) captured: Option<&'a Mutex<Vec<Arc<dyn ExecutionPlan>>>>,
     /// The changes within WITH that came before.
     pub(crate) earlier: Option<&'a Earlier>,
+    /// The generic plans of the statement, if it was prepared.
+    pub(crate) generics: Option<&'a Generics>,
 }
 
 impl Run<'_> {
@@ -189,6 +197,11 @@ impl Run<'_> {
 
     /// `calls`: functions of sequences are called.
     pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
+        self.bind(self.planned_asked(asked, calls).await?.plan)
+    }
+
+    /// The same, with the parameters in it.
+    pub(crate) async fn planned_asked(&self, asked: Asked<'_>, calls: bool) -> Result<Planned> {
         let mut numbers: Option<BTreeMap<Place, Option<i64>>> = None;
         let mut given_back = false;
         loop {
@@ -219,7 +232,7 @@ impl Run<'_> {
                     numbers = Some(Box::pin(self.numbers_of(&planned.calls)).await?);
                     continue;
                 }
-                return self.bind(planned.plan);
+                return Ok(planned);
             }
             locked.or_else(|e| if e.state.0 == "42P01" { Ok(()) } else { Err(e) })?;
         }
@@ -284,7 +297,7 @@ impl Run<'_> {
         indexes.filter(|index| !txn.can_use_index(index)).map(|index| index.oid).collect()
     }
 
-    fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+    pub(crate) fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         if self.parameters.is_empty() {
             return Ok(plan);
         }
@@ -325,8 +338,8 @@ impl Run<'_> {
         given: Arc<Vec<RowBuf>>,
     ) -> Result<SendableRecordBatchStream> {
         let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
-        let context = StatementContext { cell, number: self.number, cancel, target, given };
-        caught_now(|| execute_stream(plan, task(self.state.get(), context)).map_err(from_datafusion))
+        let context = StatementContext { cell, number: self.number, cancel, target, given, gives_way: false };
+        caught_now(|| execute_stream(plan, task(self.state.base(), context)).map_err(from_datafusion))
     }
 
     pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
@@ -361,7 +374,7 @@ impl Run<'_> {
 
     /// Counts what the statement keeps by itself, in the budget of all queries.
     pub(crate) fn memory(&self, what: &str) -> MemoryReservation {
-        MemoryConsumer::new(what).register(&self.state.get().runtime_env().memory_pool)
+        MemoryConsumer::new(what).register(&self.state.base().runtime_env().memory_pool)
     }
 
     /// The value of a parameter `$n`.

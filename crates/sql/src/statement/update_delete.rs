@@ -13,9 +13,11 @@ use crate::memory::row_bytes;
 use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
+use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::{assigned, called, delete_over, is_numbered, update_over};
 use crate::statement::checks::round;
+use crate::statement::generic::{Plan, Slot};
 use crate::statement::lock_rows::within::queries;
 use crate::statement::reads;
 use crate::statement::returning::Changed;
@@ -24,7 +26,6 @@ use crate::transaction::OneRow;
 use crate::values::{array_datum, assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
-use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
@@ -42,7 +43,7 @@ pub(crate) struct Change {
 /// The query whose output the changes are read from.
 pub(crate) struct Source<'t> {
     pub(crate) table: &'t Arc<Table>,
-    pub(crate) plan: LogicalPlan,
+    pub(crate) plan: Plan,
     /// UPDATE: the assigned columns, in the order of their values after the old columns. DELETE: none.
     pub(crate) assigned: Option<Vec<usize>>,
     /// Those of them that get the next number of their sequence (DEFAULT).
@@ -69,7 +70,8 @@ impl Run<'_> {
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
         let assigned = assigned(&update.set, &table)?;
-        let plan = run.plan_over(&update_over(update, (&table, &called), settled.condition(), &assigned)).await?;
+        let over = update_over(update, (&table, &called), settled.condition(), &assigned);
+        let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
         let positions = assigned.iter().map(|(at, _)| *at).collect();
         let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
         let numbered = numbered.map(|(at, _)| *at).collect();
@@ -88,7 +90,8 @@ impl Run<'_> {
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);
-        let plan = run.plan_over(&delete_over(delete, (&table, &called), settled.condition())).await?;
+        let over = delete_over(delete, (&table, &called), settled.condition());
+        let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
         let source = Source { table: &table, plan, assigned: None, numbered: vec![] };
         let (count, rows) = run.change(source, !delete.returning.is_empty()).await?;
         run.changed(&table, &called, &delete.returning, count, rows).await
@@ -97,7 +100,7 @@ impl Run<'_> {
     /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch
     /// is decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
     async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
-        let collected = self.collect(&source.plan, None).await?;
+        let collected = self.collect_again(&source.plan, None).await?;
         let memory = self.memory("rows to change");
         // Rows by their places, and their new numbers.
         let mut first: BTreeMap<[u8; 6], Vec<Datum>> = BTreeMap::new();
@@ -184,7 +187,7 @@ impl Run<'_> {
                 UpdateOutcome::Gone => return Ok(None),
                 UpdateOutcome::Changed { row, version } => {
                     let newest = OneRow { rid: change.rid, row, version };
-                    let batches = self.collect(&source.plan, Some(newest)).await?;
+                    let batches = self.collect_again(&source.plan, Some(newest)).await?;
                     let again = batches.iter().find(|b| b.num_rows() > 0);
                     match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {
                         Some(mut one) => {

@@ -8,6 +8,7 @@ mod concurrency;
 mod explain;
 mod foreign_keys;
 mod fuzz;
+mod generic;
 mod partitioning;
 mod places;
 mod statements;

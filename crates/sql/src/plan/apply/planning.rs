@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DFSchemaRef, Result, ScalarValue, internal_err};
+use datafusion::common::{Column, DFSchemaRef, ExprSchema, Result, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -14,8 +14,8 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Filter, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    UserDefinedLogicalNode, Volatility,
+    BinaryExpr, ColumnarValue, Expr, Filter, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, UserDefinedLogicalNode, Volatility,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
@@ -106,7 +106,7 @@ pub(super) struct Again {
 }
 
 /// Of the columns that a query takes, in their order.
-pub(super) type Values = Arc<Mutex<Vec<ScalarValue>>>;
+pub(crate) type Values = Arc<Mutex<Vec<ScalarValue>>>;
 
 impl Inner {
     /// A plan for any values that nobody else uses, if there can be one. Within another `Apply` one is wanted for each
@@ -157,7 +157,7 @@ impl Inner {
 }
 
 /// A scan knows the conditions above it, now that they compare with values: it may read by an index.
-fn narrowed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn narrowed(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
     let LogicalPlan::TableScan(scan) = filter.input.as_ref() else { return Ok(Transformed::no(plan)) };
     let mut scan = scan.clone();
@@ -189,9 +189,34 @@ pub(crate) fn settled(condition: &Expr, schema: &DFSchemaRef, any: bool) -> Resu
             None => Transformed::no(part),
         })
     })?;
+    if let Some(plain) = plainly(&with.data, schema) {
+        return Ok(plain);
+    }
     let simplifier = ExprSimplifier::new(SimplifyContext::builder().with_schema(schema.clone()).build());
     // What fails here fails where it is evaluated.
     Ok(simplifier.simplify(with.data.clone()).unwrap_or(with.data))
+}
+
+/// A column, or a wider integer that it is cast to, compared with a constant: what simplifying would make of it.
+fn plainly(condition: &Expr, schema: &DFSchemaRef) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return None };
+    let Expr::Literal(value, metadata) = right.as_ref() else { return None };
+    match left.as_ref() {
+        Expr::Column(_) => Some(condition.clone()),
+        Expr::Cast(cast) => {
+            let (Expr::Column(column), ScalarValue::Int64(Some(number))) = (cast.expr.as_ref(), value) else {
+                return None;
+            };
+            let number = match schema.field_from_column(column).ok()?.data_type() {
+                DataType::Int32 => ScalarValue::Int32(Some((*number).try_into().ok()?)),
+                DataType::Int16 => ScalarValue::Int16(Some((*number).try_into().ok()?)),
+                _ => return None,
+            };
+            let number = Expr::Literal(number, metadata.clone());
+            Some(Expr::BinaryExpr(BinaryExpr::new(cast.expr.clone(), *op, Box::new(number))))
+        }
+        _ => None,
+    }
 }
 
 /// Whether it is a value that is put into a plan.
@@ -206,10 +231,14 @@ fn given_in(expr: &Expr) -> Option<&Given> {
 
 /// A column of a query around, as a value that is put into a plan.
 fn given(field: &FieldRef, column: &Column, at: usize, values: &Values) -> Expr {
-    let name = column.flat_name().replace('\0', "");
+    put_in(&column.flat_name().replace('\0', ""), field, at, values)
+}
+
+/// A value that is put into a plan before each run, by its number. `name`: how it is shown.
+pub(crate) fn put_in(name: &str, field: &FieldRef, at: usize, values: &Values) -> Expr {
     // What is the same for all rows of a run is not the same for the next one.
     let signature = Signature::nullary(Volatility::Volatile);
-    let udf = Given { name, field: field.clone(), at, values: values.clone(), signature };
+    let udf = Given { name: name.to_owned(), field: field.clone(), at, values: values.clone(), signature };
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(udf)), vec![]))
 }
 

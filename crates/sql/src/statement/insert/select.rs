@@ -113,7 +113,9 @@ impl Run<'_> {
         };
         let constants = match rest.is_empty() {
             true => vec![],
-            false => self.value_rows(table, &with_default, &[with_default.iter().map(of).collect()]).await?.remove(0),
+            false => {
+                self.value_rows(table, &with_default, &[with_default.iter().map(of).collect()], None).await?.remove(0)
+            }
         };
         Ok(RowMaker { table, columns, rest, varying, constants })
     }

@@ -168,7 +168,7 @@ impl Settled<'_> {
 
     pub(crate) fn run<'s>(&'s self, run: &Run<'s>) -> Run<'s> {
         match &self.changed {
-            Some(changed) => Run { parameters: &changed.parameters, types: &changed.types, ..*run },
+            Some(changed) => Run { parameters: &changed.parameters, types: &changed.types, generics: None, ..*run },
             None => Run { ..*run },
         }
     }
@@ -212,7 +212,7 @@ impl Run<'_> {
 
     /// What the one column of a locking query holds in the rows that it locks.
     async fn values_of(&self, query: &Query) -> Result<(DataType, Vec<Datum>)> {
-        let LockedRows { schema, rows, memory: _counted } = Box::pin(self.lock_rows(query)).await?;
+        let LockedRows { schema, rows, memory: _counted } = Box::pin(self.lock_rows(query, false)).await?;
         let [field] = schema.fields().as_ref() else {
             return Err(EngineError::new("42601", "subquery must return only one column"));
         };
