@@ -24,6 +24,7 @@ use crate::types::Lsn;
 use futures::future::{Either, select};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use terrace_env::Nanos;
 
 /// Dirty pages go home within about this many rounds even when nothing presses.
@@ -32,6 +33,11 @@ const IDLE_ROUNDS: usize = 300;
 /// Groups of pages that a round writes at most before it records the redo LSN (invariant 4). With more to do the next
 /// round follows at once. A round of all that was dirty took a slow disk ten seconds.
 const ROUND_GROUPS: usize = 4;
+
+/// Where an instant restart would read so much less log, the redo LSN is recorded before its interval is over, but not
+/// more often than this: to record it syncs the data device.
+const SOON_BYTES: u64 = 4 << 20;
+const SOON: Duration = Duration::from_secs(1);
 
 /// Parts of `redo_bound` that go home one after the other while writers wait.
 const RELIEF_STEPS: u64 = 8;
@@ -166,10 +172,11 @@ impl Inner {
         let advance = oldest.0.saturating_sub(recorded.0);
         let now = self.env.now();
         let due = now.0 - last.0 >= self.config.checkpoint_interval.as_nanos() as u64;
+        let soon = two && advance > SOON_BYTES && now.0 - last.0 >= SOON.as_nanos() as u64;
         // The redo LSN cannot move while pages wait for redo.
         let far = end.0.saturating_sub(recorded.0) > self.config.redo_bound / 4 * 3;
         let pressed = (starved || far || self.is_retention_short()) && waiting.is_none();
-        if due || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
+        if due || soon || pressed || advance > self.config.redo_bound / 16 || self.object_ids_short() {
             if far {
                 self.flash.harden().await;
             }
