@@ -252,6 +252,8 @@ pub enum Safeguard {
     Stamp,
     /// A record that must not be lost is read again (flash/hardened.rs, invariant 6).
     ReadAgain,
+    /// What others failed to sync does not count as synced (flash/hardened.rs, invariant 8).
+    OthersSyncs,
     /// R7.
     KeyStripes,
     /// R8.

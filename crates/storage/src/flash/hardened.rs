@@ -32,7 +32,11 @@
 //!    leave an older version that looks good. So a sector in which a named frame is void is read again after the sync.
 //! 7. Where a record cannot be written, the series ends: nobody waits any more, and the stamp stays where it was. The
 //!    next checkpoint begins another series, and writes all records before it stamps. So does a tier that is switched
-//!    on or changed.
+//!    on or changed; the series of before ends when the change begins, and no other begins until the method is changed
+//!    (all under the lock of the inventory).
+//! 8. A sync that fails may have lost what others wrote, and only one of several that wait learns it. So the series
+//!    ends, too, where a sync of frames has failed since the inventory was synced last; and what was written counts as
+//!    synced when the syncs of frames have ended that were under way.
 
 use super::inventory::Keeping;
 use super::layout::Stamp;
@@ -40,12 +44,12 @@ use super::partition::Due;
 use super::trouble::Trouble;
 use super::{FlashHome, FrameId};
 use crate::config::Safeguard;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::types::Lsn;
 use futures::future::join_all;
 use std::sync::Arc;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, RwLock, oneshot};
 
 /// Sectors written at once.
 const AT_ONCE: u64 = 256;
@@ -57,6 +61,9 @@ pub(super) struct Hardened {
     /// Invariant 1.
     upto: AtomicU64,
     progress: Notify,
+    /// Invariant 8: who syncs frames has a part in this; one of them has failed.
+    syncing: RwLock<()>,
+    sync_failed: AtomicBool,
 }
 
 impl Hardened {
@@ -66,6 +73,12 @@ impl Hardened {
 
     pub(super) fn is_hard_to(&self, ticket: u64) {
         self.upto.fetch_max(ticket, Ordering::AcqRel);
+    }
+
+    /// Invariant 8: the inventory has been synced just now; whether that speaks for all that was written before.
+    pub(super) async fn others_have_synced(&self) -> bool {
+        drop(self.syncing.write().await);
+        !self.sync_failed.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -118,9 +131,11 @@ impl FlashHome {
         if !self.hardens() || !self.safeguards.has(Safeguard::SyncedFrames) {
             return true;
         }
+        let _syncing = self.hardened.syncing.read().await;
         match device.sync(Purpose::Flash).await {
             Ok(()) => true,
             Err(error) => {
+                self.hardened.sync_failed.store(self.safeguards.has(Safeguard::OthersSyncs), Ordering::Release);
                 self.note_failure(Trouble::Write, &"the frames", &error);
                 false
             }

@@ -139,7 +139,9 @@ impl FlashHome {
         if let Some(error) = synced.as_ref().err().filter(|_| still) {
             self.note_failure(Trouble::Write, &"the inventory", error);
         }
-        let there = synced.is_ok() && still && self.are_written(&device, std::mem::take(&mut keeping.vital)).await;
+        let vital = std::mem::take(&mut keeping.vital);
+        let synced = self.hardened.others_have_synced().await && synced.is_ok();
+        let there = synced && still && self.are_written(&device, vital).await;
         if !there {
             self.end_series();
         }
