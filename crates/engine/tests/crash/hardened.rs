@@ -8,8 +8,9 @@ use crate::sweep::{Plan, sweep};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up, settle, verify};
 use crate::warm::sampled;
 use crate::workload::Mix;
-use crate::world::{FLASH, World, with_tier};
+use crate::world::{FLASH, World, with_shape, with_tier};
 use crate::{Replay, many_seeds, seeds};
+use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, Operation, Rule};
 use terrace_device::{ErrorKind, Image};
 use terrace_engine::Database;
@@ -271,6 +272,50 @@ fn a_sync_that_fails_is_no_danger() {
         for method in METHODS {
             failing_syncs(method, seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
         }
+    }
+}
+
+/// The power goes while a running tier gets another method, and the next start uses the one before. The device is slow,
+/// and checkpoints follow each other.
+fn changing(seed: u64) -> Result<(), String> {
+    let [one, other] = METHODS;
+    let method = METHODS[seed as usize % 2];
+    let next = [if method == one { other } else { one }, Restart::Instant][seed as usize / 2 % 2];
+    with_tier(by(method, seed), || {
+        let ran = || {
+            let (world, db, model) = working(seed, Safeguards::all());
+            work(&world, &db, &model, 20);
+            settle(&world, &db)?;
+            let (store, (config, device)) = (db.store().clone(), db.store().flash_config());
+            let (env, busy) = (world.sim.env(), db.store().clone());
+            world.sim.env().spawn("checkpoints", async move {
+                while busy.checkpoint().await.is_ok() {
+                    env.sleep(Duration::from_micros(50)).await;
+                }
+            });
+            let (env, other) = (world.sim.env(), FlashConfig { restart: next, ..config });
+            world.sim.env().spawn("change", async move {
+                env.sleep(Duration::from_micros(env.random_u64() % 10_000)).await;
+                let _ = store.set_flash(device, other).await; // The power may go before it is done.
+            });
+            world.recorder.power_off_at(world.recorder.events() + 100 + world.sim.env().random_u64() % 1000);
+            work(&world, &db, &model, 30);
+            let events = world.recorder.events();
+            drop(db);
+            Ok::<_, String>((model.states_at(events), world.crash(Choice::Random(seed))))
+        };
+        let (states, images) = with_shape(|shape| shape.flash_read = 2_000_000, ran)?;
+        let (world, db, is, _) = reopen(seed, images, &states, Safeguards::all())?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+#[test]
+fn a_change_of_method_is_no_danger() {
+    // One of these has found something.
+    for seed in seeds().chain([1396]) {
+        let _replay = Replay(seed);
+        changing(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
 }
 

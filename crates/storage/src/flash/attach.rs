@@ -263,16 +263,16 @@ impl FlashHome {
         self.count_restored(|r| r.noting_nanos = self.env.now().0 - began.0);
     }
 
-    /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp for all of what
-    /// the retain LSN has passed.
-    async fn find_in_log(
+    /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp of them for all
+    /// of what the retain LSN has passed.
+    pub(super) async fn find_in_log(
         &self,
         device: &DeviceRef,
         database: u128,
         (life, retain): (u64, Lsn),
         shape: Shape,
     ) -> Option<Lsn> {
-        let stamp = self.find_stamp(device, database).await?;
+        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.in_log)?;
         let kin = stamp.life == life || self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life);
         let holds = stamp.holds >= retain || !self.safeguards.has(Safeguard::Stamp);
         (kin && holds && self.find_logged(retain, shape).await).then_some(retain)

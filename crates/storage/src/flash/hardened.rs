@@ -167,13 +167,11 @@ impl FlashHome {
         self.wake_keeper.notify_one();
     }
 
-    /// The tier begins, or has another shape or method. `found`: it begins with what an opening has found.
-    pub(super) async fn renew_series(&self, found: bool) {
+    /// The tier begins, or has been changed: where there is no series, one begins. `found`: the tier begins with what
+    /// an opening has found.
+    pub(super) async fn have_series(&self, found: bool) {
         let _keeping = self.keeping.lock().await;
-        if !found {
-            self.end_series();
-        }
-        if self.hardens() && (found || self.is_on()) {
+        if self.series() == 0 && self.hardens() && (found || self.is_on()) {
             self.begin_series(!found);
         }
     }
@@ -239,7 +237,7 @@ impl FlashHome {
         database: u128,
         (series, holds): (u32, Lsn),
     ) {
-        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds };
+        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds, in_log: self.logs() };
         match device.write(Stamp::AT, stamp.encode(database), Purpose::Flash).await {
             Ok(_) => drop(self.sync_inventory(keeping).await),
             Err(error) => self.note_failure(Trouble::Write, &"the stamp", &error),

@@ -14,6 +14,8 @@
 //!    policy, else one turn for each partition.
 //! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
 //!    again (`allocate`).
+//! 5. A series of hardened records ends before anything changes, and the method changes before another can begin: a
+//!    series is of one method, and nothing is stamped of a tier that changed under it (`hardened`, invariant 7).
 
 use super::floors::Unhard;
 use super::inventory::{superblocks, write_superblock};
@@ -92,7 +94,7 @@ impl FlashHome {
         let Some(device) = device else { return Ok(()) };
         if self.device().is_some() {
             self.work();
-            self.renew_series(true).await; // Before a page enters.
+            self.have_series(true).await; // Before a page enters.
             match self.take(identity, &device).await {
                 Ok(()) => self.restored_is_on(),
                 Err(why) => self.die(&why.to_string()),
@@ -235,7 +237,7 @@ impl FlashHome {
         self.work();
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
-        self.renew_series(false).await;
+        self.have_series(false).await;
     }
 
     /// The tasks run.
@@ -253,8 +255,13 @@ impl FlashHome {
         if self.state() == FlashState::Off {
             return Ok(());
         }
-        let (on, draining) = (FlashState::On as u8, FlashState::Draining as u8);
-        let _ = self.state.compare_exchange(on, draining, Ordering::AcqRel, Ordering::Acquire); // Else it has failed.
+        {
+            let _keeping = self.keeping.lock().await; // Invariant 5.
+            self.end_series();
+            let (on, draining) = (FlashState::On as u8, FlashState::Draining as u8);
+            // Else it has failed.
+            let _ = self.state.compare_exchange(on, draining, Ordering::AcqRel, Ordering::Acquire);
+        }
         self.shrink(0).await?;
         while self.partitions.iter().any(|partition| partition.lock().is_rising()) {
             self.env.sleep(LOOK_AGAIN).await;
@@ -284,9 +291,14 @@ impl FlashHome {
         let (flow, reordered) = (config.write.flow(), config.replacement != order);
         let (size, replacement, bases) = (config.size, config.replacement, config.keeps_bases());
         {
-            let mut running = self.running.write();
-            running.gate = gate(&config, shape.frames().min(before), self.bounds);
-            running.config = FlashConfig { size: running.config.size, ..config };
+            let _keeping = self.keeping.lock().await; // Invariant 5.
+            self.end_series();
+            {
+                let mut running = self.running.write();
+                running.gate = gate(&config, shape.frames().min(before), self.bounds);
+                running.config = FlashConfig { size: running.config.size, ..config };
+            }
+            self.name_life(device, parts).await;
         }
         for partition in &self.partitions[..parts as usize] {
             let mut partition = partition.lock();
@@ -306,8 +318,7 @@ impl FlashHome {
             running.gate.frames = shape.frames();
             running.config.size = size;
         }
-        self.name_life(device, parts).await;
-        self.renew_series(false).await;
+        self.have_series(false).await;
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
         if shape.frames() < before {

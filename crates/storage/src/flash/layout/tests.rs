@@ -56,7 +56,7 @@ fn a_superblock_comes_back() {
 
 #[test]
 fn a_stamp_comes_back() {
-    let stamp = Stamp { life: 3, series: 9, holds: Lsn(1 << 40) };
+    let stamp = Stamp { life: 3, series: 9, holds: Lsn(1 << 40), in_log: true };
     let sector = stamp.encode(DATABASE);
     assert_eq!((Stamp::decode(&sector, DATABASE), Stamp::decode(&sector, DATABASE + 1)), (Some(stamp), None));
     let mut other = IoBuf::padded(&sector);

@@ -1,7 +1,9 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
 use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Restart, Safeguard, StorageConfig, WritePolicy};
+use crate::flash::layout::Stamp;
 use crate::flash::partition::Due;
+use crate::flash::tune::Shape;
 use crate::flash::{FlashHome, FlashState, FrameId};
 use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, PAGES_AT, Reason, Tier, WriteBack};
@@ -551,6 +553,21 @@ pub(crate) fn what_is_listed_holds_for_less_while_pages_lack_changes() {
     });
 }
 
+/// What another method has stamped speaks for no records in the log, nor does a stamp that the retain LSN has passed.
+#[test]
+pub(crate) fn a_stamp_speaks_for_its_own_records() {
+    run(FlashConfig { restart: Restart::LogBased, ..lazy() }, |bench| async move {
+        let (home, device) = (&bench.home, bench.home.device().expect("the tier is on"));
+        let (retain, shape) = (bench.log.end(), Shape { parts: 4, each: 64 });
+        for (holds, in_log) in [(retain, true), (retain, false), (Lsn(retain.0 - 1), true)] {
+            let stamp = Stamp { life: 7, series: 8, holds, in_log };
+            device.write(Stamp::AT, stamp.encode(DATABASE), Purpose::Flash).await.expect("a memory device takes it");
+            let found = home.find_in_log(&device, DATABASE, (7, retain), shape).await;
+            assert_eq!(found, (in_log && holds == retain).then_some(retain), "{stamp:?}");
+        }
+    });
+}
+
 /// An error of a sync reaches one of those who wait. Here that is who syncs frames, and what the keeper has written may
 /// be lost.
 #[test]
@@ -558,7 +575,7 @@ pub(crate) fn a_sync_of_frames_that_fails_ends_the_series() {
     run(FlashConfig { restart: Restart::MemoryMapped, ..lazy() }, |bench| async move {
         let (home, device) = (&bench.home, bench.home.device().expect("the tier is on"));
         home.begin_life(7);
-        home.renew_series(false).await;
+        home.have_series(false).await;
         bench.offer([3], Access::Random).await;
         bench.rest().await;
         let mut keeping = home.keeping.lock().await;
