@@ -275,6 +275,48 @@ fn a_sync_that_fails_is_no_danger() {
     }
 }
 
+/// The tier becomes smaller, on a device that keeps the room that it should give back; then it is as large as before.
+pub(crate) fn smaller_for_a_while(method: Restart, seed: u64, safeguards: Safeguards) -> Result<(), String> {
+    let (write, replacement) = (WritePolicy::Rotating, FlashOrder::Fifo);
+    let config = FlashConfig { size: 600 * 4096, write, replacement, dirty_fraction: 1.0, ..by(method, seed) };
+    with_tier(config.clone(), || {
+        let (world, db, model) = working(seed, safeguards);
+        world.devices[FLASH].inject(Rule {
+            operation: Operation::Discard,
+            purpose: None,
+            skip: 0,
+            times: u64::MAX,
+            fault: Fault::Lose,
+        });
+        work(&world, &db, &model, 40 + seed as usize % 20);
+        let (store, (_, device)) = (db.store().clone(), db.store().flash_config());
+        let smaller = FlashConfig { size: 200 * 4096, ..config };
+        world.sim.env().spawn("change", async move {
+            store.set_flash(device, smaller).await.expect("a sound device");
+        });
+        work(&world, &db, &model, 10);
+        settle(&world, &db)?;
+        let store = db.store().clone();
+        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
+        let state = model.state_now();
+        drop(db);
+        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+#[test]
+fn what_a_smaller_tier_leaves_behind_is_no_danger() {
+    // One of these has found something.
+    for seed in seeds().chain([272]) {
+        let _replay = Replay(seed);
+        for method in METHODS {
+            let ran = smaller_for_a_while(method, seed, Safeguards::all());
+            ran.unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+        }
+    }
+}
+
 /// The power goes while a running tier gets another method, and the next start uses the one before. The device is slow,
 /// and checkpoints follow each other.
 fn changing(seed: u64) -> Result<(), String> {

@@ -464,7 +464,7 @@ impl FlashHome {
             let mut partition = partition.lock();
             partition.forget_found();
             partition.begin_shrink(0);
-            assert!(partition.end_shrink(), "nobody uses a tier that is only being found");
+            assert!(partition.end_shrink(u64::MAX), "nobody uses a tier that is only being found");
         }
         self.state.store(FlashState::Off as u8, Ordering::Release);
         let mut running = self.running.write();

@@ -98,12 +98,15 @@ impl FlashHome {
         self.totals.queue.tickets.load(Ordering::Acquire)
     }
 
+    /// Up to which ticket nobody has to wait.
+    pub(super) fn hard_to(&self) -> u64 {
+        let waits = self.series() != 0 && self.is_on() && self.check().is_ok();
+        if waits { self.hardened.upto() } else { u64::MAX }
+    }
+
     /// Waits until all is hard up to a ticket.
     pub(super) async fn hard(&self, ticket: u64) {
-        let is_hard = || {
-            let done = self.hardened.upto() >= ticket;
-            done || self.series() == 0 || !self.is_on() || self.check().is_err()
-        };
+        let is_hard = || self.hard_to() >= ticket;
         while !is_hard() {
             let mut progress = std::pin::pin!(self.hardened.progress.notified());
             progress.as_mut().enable();

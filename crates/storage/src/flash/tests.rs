@@ -3,7 +3,7 @@
 mod flow;
 pub(crate) mod home;
 
-use crate::flash::layout::Entry;
+use crate::flash::layout::{ENTRIES, Entry};
 use crate::flash::partition::{Cleaned, Due, Found, Lacks, Noted, Partition, Totals, Written, frame_bytes};
 use crate::flash::record::FrameState;
 use crate::flash::tune::Shape;
@@ -110,14 +110,14 @@ impl Checked {
     /// Another size, order, or frames in turn.
     fn reshape(&mut self, random: u64) {
         if self.shrinking {
-            self.shrinking = !self.part.end_shrink();
+            self.shrinking = !self.part.end_shrink(0);
             return;
         }
         match random % 4 {
             0 => self.part.grow((self.part.frames() + random as u32 / 4 % 9).min(40)),
             1 => {
                 self.part.begin_shrink(self.part.frames() - (random as u32 / 4 % 9).min(self.part.frames()));
-                self.shrinking = !self.part.end_shrink();
+                self.shrinking = !self.part.end_shrink(0);
                 // Clean pages in frames that go are dropped at once.
                 let there = |no: &u64| self.part.find(page(*no)).is_some();
                 self.model.retain(|no, rec| rec.is_some() || there(no));
@@ -260,6 +260,28 @@ fn a_page_that_changed_may_keep_its_last_use() {
         assert_eq!(admit(&mut part, 2), None);
         assert_eq!(admit(&mut part, 3), Some(page(gone)), "{order:?}");
     }
+}
+
+/// A sector goes with its frames: not before the device has them as free.
+#[test]
+fn frames_go_when_their_records_are_hard() {
+    let totals = Arc::new(Totals::default());
+    let mut part = Partition::new(totals.clone());
+    part.set_order(FlashOrder::Lru2);
+    part.grow(ENTRIES as u32 + 4);
+    for no in 0..ENTRIES as u64 + 2 {
+        let frame = part.allocate(page(no), None, Lsn(7)).unwrap_or_else(|why| panic!("page {no}: {why:?}")).frame;
+        assert!(part.start_write(frame) && part.end_write(frame, Written::Clean));
+    }
+    let named = |part: &mut Partition| part.list(1, Lsn(1), true).frames.into_iter().flatten().count();
+    assert_eq!(named(&mut part), 2);
+    part.begin_shrink(8);
+    let last = totals.queue.tickets.load(Ordering::Acquire);
+    assert!(last == 2 && !part.end_shrink(0) && !part.end_shrink(last - 1));
+    assert_eq!(part.next_due(1, Due { old: Lsn(0), changed: true }), Some(1), "it is to be written");
+    assert_eq!(named(&mut part), 0);
+    assert!(part.end_shrink(last));
+    part.assert_sound();
 }
 
 /// Of two frames of a page the newer counts. The log drops what it has newer versions of, makes dirty what redo

@@ -23,7 +23,7 @@ use super::layout::{self, ENTRIES, Superblock};
 use super::partition::frame_bytes;
 use super::trouble::Rot;
 use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
-use crate::config::{FlashConfig, Restart};
+use crate::config::{FlashConfig, Restart, Safeguard};
 use crate::error::{Result, StorageError};
 use crate::identity::{Identity, Role};
 use crate::sync::atomic::Ordering;
@@ -326,7 +326,8 @@ impl FlashHome {
             let larger = Shape { parts, each: (before / parts as usize) as u32 };
             let (end, before) = (self.bytes(shape), self.bytes(larger));
             if end < before {
-                // Room that nobody needs; a device that keeps it loses nothing.
+                // Room that nobody needs. The device may keep what lies there: no sector of it names a page that
+                // changes unnoticed (`shape`).
                 if let Err(error) = device.discard(end, before - end).await {
                     tracing::warn!(%error, "the end of the flash tier cannot be given back");
                 }
@@ -357,12 +358,13 @@ impl FlashHome {
             let each = each.min(partition.frames());
             partition.begin_shrink(each);
         }
+        let hard = || if self.safeguards.has(Safeguard::HardShrink) { self.hard_to() } else { u64::MAX };
         loop {
             let mut going = Vec::new();
             let mut done = true;
             for (part, partition) in self.partitions.iter().enumerate() {
                 let mut partition = partition.lock();
-                if !partition.end_shrink() {
+                if !partition.end_shrink(hard()) {
                     done = false;
                     going.extend(partition.going(GOING).into_iter().map(|frame| FrameId { part: part as u32, frame }));
                 }
@@ -372,8 +374,9 @@ impl FlashHome {
             }
             self.check()?;
             self.want(going);
-            self.wake_writer.notify_one();
-            self.wake_cleaner.notify_one();
+            for wake in [&self.wake_writer, &self.wake_cleaner, &self.wake_keeper] {
+                wake.notify_one();
+            }
             self.env.sleep(LOOK_AGAIN).await;
         }
     }

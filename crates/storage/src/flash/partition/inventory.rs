@@ -31,7 +31,7 @@ pub(super) struct Sector {
     /// void since; the last ticket.
     named: [u64; ENTRIES.div_ceil(64)],
     voided: bool,
-    ticket: u64,
+    pub(super) ticket: u64,
 }
 
 /// A sector as it is to be written.
