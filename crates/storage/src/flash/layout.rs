@@ -178,7 +178,7 @@ impl Inventory {
             let (page, base) = (PageId::from_u64(e.page.get() & !BASE), e.page.get() & BASE != 0);
             (e.page != 0).then_some(Entry { page, lsn: Lsn(e.lsn.get()), base })
         };
-        (found.database == database).then(|| Inventory {
+        (found.database == database && found.part < found.parts).then(|| Inventory {
             life: found.life.get(),
             since: Lsn(found.since.get()),
             part: found.part.get(),

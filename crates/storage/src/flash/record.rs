@@ -85,6 +85,8 @@ fn join(low: u32, mid: u16, high: u8) -> Lsn {
 }
 
 impl Record {
+    /// The highest LSN that a record can hold.
+    pub(super) const MAX_LSN: Lsn = Lsn((1 << 56) - 1);
     pub(super) const FREE: Record = Record {
         no: 0,
         next: NONE,

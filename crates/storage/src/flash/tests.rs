@@ -301,6 +301,7 @@ fn the_log_says_which_found_frames_are_current() {
     assert!(!part.find_again(1, Entry::of(page(1), Lsn(109))), "an older version");
     assert!(!part.find_again(7, Entry::of(page(7), Lsn(1))), "the frame is another's");
     assert!(!part.find_again(13, Entry::of(page(13), Lsn(1))), "there is no such frame");
+    assert!(!part.find_again(1, Entry::of(page(12), Lsn(1 << 56))), "no log is so long");
     let batch = |start, end, redo: Option<Option<u64>>| {
         let redo = redo.map(|before| before.map(Lsn));
         Noted { start: Lsn(start), end: Lsn(end), redo }

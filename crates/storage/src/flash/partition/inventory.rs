@@ -239,9 +239,10 @@ impl Partition {
         }
     }
 
-    /// A frame may hold this version of the page. Of two that do the newer counts; whether this one does.
+    /// A frame may hold this version of the page. Of two that do the newer counts; whether this one does. What no log
+    /// can have is damage.
     pub(in crate::flash) fn find_again(&mut self, frame: u32, Entry { page, lsn, base }: Entry) -> bool {
-        if frame >= self.frames() || self.record(frame).state() != FrameState::Free {
+        if frame >= self.frames() || self.record(frame).state() != FrameState::Free || lsn > Record::MAX_LSN {
             return false;
         }
         if let Some(other) = self.find(page) {
