@@ -18,7 +18,9 @@
 //! Invariants:
 //! 1. A frame that is *named* on the device (or may be, by a write under way) and becomes void gets a *ticket*, under
 //!    its partition's latch, and its sector is to be written. The keeper reads the last ticket, then looks at the
-//!    sectors, writes, syncs: up to that ticket all is hard then.
+//!    sectors, writes, syncs: up to that ticket all is hard then, as far as the device keeps what it has synced. (No
+//!    start can tell where it does not: ARCHITECTURE section 4, "Devices that lie".) A sector of frames that are taken
+//!    away stays until its tickets are hard (`shape`).
 //! 2. `write_back` returns when all tickets are hard that were given before the page's new version was handed on: every
 //!    frame with an older version was void by then (`flash`, invariant 1). Until it returns the pool counts the page's
 //!    recLSN. So when the redo LSN passes a change, no record of the series names an older version of its page.
