@@ -6,7 +6,7 @@
 //!   its frame is void   noted, with a ticket ---> record names nothing, synced: hard up to the ticket
 //!                                                   | waited for before the frame is overwritten,
 //!                                                   v and before the page's next write counts as done
-//!   a checkpoint        stamp: all records hold for what lies below the redo LSN; then the redo LSN is recorded
+//!   a checkpoint        stamp: all records hold for what lies below the retain LSN; then that is recorded
 //! ```
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.2 and table 4.2, after
@@ -23,13 +23,14 @@
 //!    away stays until its tickets are hard (`shape`).
 //! 2. `write_back` returns when all tickets are hard that were given before the page's new version was handed on: every
 //!    frame with an older version was void by then (`flash`, invariant 1). Until it returns the pool counts the page's
-//!    recLSN. So when the redo LSN passes a change, no record of the series names an older version of its page.
+//!    recLSN. So when the retain LSN passes a change, no record of the series names an older version of its page.
 //! 3. A frame is overwritten only when it is hard that it is free. So a record never names a page that the frame lost.
 //! 4. A frame's bytes are synced before the frame is CLEAN or DIRTY, so before a record can name them.
-//! 5. A *series* is a number in each sector, and in the stamp. The stamp's LSN is the redo LSN about to be recorded; by
-//!    2 what the series' sectors name holds for it. So the stamp of the device that was there at the crash is not below
-//!    the redo LSN that a start finds, and no log is read for the tier alone; an earlier device has an earlier stamp,
-//!    and the log in between is noted, or the tier is empty (`attach`, invariant 2).
+//! 5. A *series* is a number in each sector, and in the stamp. The stamp's LSN is the retain LSN about to be recorded;
+//!    by 2 what the series' sectors name holds for it. So the stamp of the device that was there at the crash is not
+//!    below the retain LSN that a start finds, unless it could not be written, and no log is read for the tier alone;
+//!    an earlier device has an earlier stamp, and the log in between is noted, or the tier is empty (`attach`,
+//!    invariant 2).
 //! 6. Other methods need not believe a device that says that a sector of inventory is written; here a lost write could
 //!    leave an older version that looks good. So a sector in which a named frame is void is read again after the sync.
 //! 7. Where a record cannot be written, the series ends: nobody waits any more, and the stamp stays where it was. The

@@ -8,7 +8,8 @@
 //! 1. A sector of *inventory* says: in this life of the database, no change of these pages below `since` is newer than
 //!    these versions; the frames may hold them. That is about the database's history, and stays true whatever becomes
 //!    of the device. So sectors may be written, torn, lost and found in any order, and an old one is not a false one.
-//!    Of a *base* it says less: the frame may hold this version, and a newer one of the page came after it.
+//!    (But of a page that nobody uses: `inventory`, invariant 1.) Of a *base* it says less: the frame may hold this
+//!    version, and a newer one of the page came after it.
 //! 2. A frame proves what it holds by itself: id, LSN and checksum of the page.
 //! 3. The format is the tier's own. A tier of another version holds nothing for this program, and no database is
 //!    refused for it.

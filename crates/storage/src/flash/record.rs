@@ -23,7 +23,8 @@
 //! 1. A frame is used again only when no transfer of it is under way. *Void* frames, which belong to no page any more,
 //!    wait for that.
 //! 2. The LSN says which version of the page was written, so older bytes that a lost write left are noticed.
-//! 3. A frame is *unread* if this opening found it and nobody has read it since: it may hold something else by now.
+//! 3. A frame is *unread* if this opening found it and nobody has read it since but the cleaner: it may hold something
+//!    else by now.
 //! 4. recLSNs are kept exactly: restart begins at one, and must find a batch there.
 
 use crate::types::{Lsn, PageId, SpaceId};
