@@ -394,7 +394,7 @@ impl FlashHome {
 
 /// The thresholds that a configuration means for so many frames; the two `bounds` are of one floor and of two.
 pub(super) fn gate(config: &FlashConfig, frames: usize, bounds: (u64, u64)) -> Gate {
-    let two = config.restart == Restart::Instant && config.write.keeps_bases();
+    let two = config.restart == Restart::Instant && config.write.dirty_frames_stay();
     Gate {
         redo_bound: if two { bounds.1 } else { bounds.0 },
         write: config.write,
