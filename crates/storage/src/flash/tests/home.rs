@@ -568,6 +568,26 @@ pub(crate) fn a_stamp_speaks_for_its_own_records() {
     });
 }
 
+/// When a page's write is done, no record names an older version of it.
+pub(crate) fn a_write_waits_for_the_records_of_older_frames(restart: Restart) {
+    run(FlashConfig { restart, ..lazy() }, |bench| async move {
+        let home = &bench.home;
+        home.begin_life(7);
+        home.have_series(false).await;
+        bench.offer([3], Access::Random).await;
+        bench.rest().await; // Its record is written.
+        home.write_back(vec![back(3, 3000)], Reason::Checkpoint).await.expect("the disk takes it");
+        let last = home.ticket();
+        assert!(last > 0 && home.hard_to() >= last, "ticket {last}, and all is hard to {}", home.hard_to());
+    });
+}
+
+#[test]
+fn a_write_waits_for_records() {
+    a_write_waits_for_the_records_of_older_frames(Restart::MemoryMapped);
+    a_write_waits_for_the_records_of_older_frames(Restart::LogBased);
+}
+
 /// An error of a sync reaches one of those who wait. Here that is who syncs frames, and what the keeper has written may
 /// be lost.
 #[test]
