@@ -252,6 +252,10 @@ pub enum Safeguard {
     Stamp,
     /// A record that must not be lost is read again (flash/hardened.rs, invariant 6).
     ReadAgain,
+    /// What others failed to sync does not count as synced (flash/hardened.rs, invariant 8).
+    OthersSyncs,
+    /// Frames are taken away when their records are hard (flash/partition/shape.rs).
+    HardShrink,
     /// R7.
     KeyStripes,
     /// R8.

@@ -25,10 +25,9 @@ pub enum Tier {
     Disk,
 }
 
-/// A page as its home returned it: verified bytes (R5), and the recLSN it inherits if it is dirty below the pool.
+/// A page as its home returned it: verified bytes (R5). If it is dirty below, `dirtied` says so.
 pub struct Fetched {
     pub bytes: IoBuf,
-    pub rec_lsn: Option<Lsn>,
     pub tier: Tier,
     /// It is not to stay below: who shows it in memory calls `take_over`.
     pub leaves: bool,

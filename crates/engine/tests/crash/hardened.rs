@@ -8,10 +8,11 @@ use crate::sweep::{Plan, sweep};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up, settle, verify};
 use crate::warm::sampled;
 use crate::workload::Mix;
-use crate::world::{FLASH, World, with_tier};
+use crate::world::{FLASH, World, with_shape, with_tier};
 use crate::{Replay, many_seeds, seeds};
-use terrace_device::Image;
+use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, Operation, Rule};
+use terrace_device::{ErrorKind, Image};
 use terrace_engine::Database;
 use terrace_storage::config::{FlashOrder, Restart, Safeguards, WritePolicy};
 use terrace_storage::{FlashConfig, Restored};
@@ -240,6 +241,123 @@ fn a_device_that_lies_is_no_danger() {
         for method in METHODS {
             lying(method, seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
         }
+    }
+}
+
+/// A sync of the device fails shortly before a crash, and leaves unwritten what others wait for.
+pub(crate) fn failing_syncs(method: Restart, seed: u64, safeguards: Safeguards) -> Result<(), String> {
+    // Sectors of several partitions, or two of one.
+    with_tier(FlashConfig { size: 400 * 4096, ..by(method, seed) }, || {
+        let (world, db, model) = working(seed, safeguards);
+        work(&world, &db, &model, 20);
+        settle(&world, &db)?;
+        let fault = Fault::Fail(ErrorKind::Medium("no".into()));
+        let skip = seed / 3 % 8;
+        world.devices[FLASH].inject(Rule { operation: Operation::Sync, purpose: None, skip, times: 1, fault });
+        work(&world, &db, &model, 1 + seed as usize % 3);
+        let store = db.store().clone();
+        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
+        let state = model.state_now();
+        drop(db);
+        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+#[test]
+fn a_sync_that_fails_is_no_danger() {
+    // One of these has found something.
+    for seed in seeds().chain([108]) {
+        let _replay = Replay(seed);
+        for method in METHODS {
+            failing_syncs(method, seed, Safeguards::all()).unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+        }
+    }
+}
+
+/// The tier becomes smaller, on a device that keeps the room that it should give back; then it is as large as before.
+pub(crate) fn smaller_for_a_while(method: Restart, seed: u64, safeguards: Safeguards) -> Result<(), String> {
+    let (write, replacement) = (WritePolicy::Rotating, FlashOrder::Fifo);
+    let config = FlashConfig { size: 600 * 4096, write, replacement, dirty_fraction: 1.0, ..by(method, seed) };
+    with_tier(config.clone(), || {
+        let (world, db, model) = working(seed, safeguards);
+        world.devices[FLASH].inject(Rule {
+            operation: Operation::Discard,
+            purpose: None,
+            skip: 0,
+            times: u64::MAX,
+            fault: Fault::Lose,
+        });
+        work(&world, &db, &model, 40 + seed as usize % 20);
+        let (store, (_, device)) = (db.store().clone(), db.store().flash_config());
+        let smaller = FlashConfig { size: 200 * 4096, ..config };
+        world.sim.env().spawn("change", async move {
+            store.set_flash(device, smaller).await.expect("a sound device");
+        });
+        work(&world, &db, &model, 10);
+        settle(&world, &db)?;
+        let store = db.store().clone();
+        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
+        let state = model.state_now();
+        drop(db);
+        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+#[test]
+fn what_a_smaller_tier_leaves_behind_is_no_danger() {
+    // One of these has found something.
+    for seed in seeds().chain([272]) {
+        let _replay = Replay(seed);
+        for method in METHODS {
+            let ran = smaller_for_a_while(method, seed, Safeguards::all());
+            ran.unwrap_or_else(|e| panic!("seed {seed}, {method:?}: {e}"));
+        }
+    }
+}
+
+/// The power goes while a running tier gets another method, and the next start uses the one before. The device is slow,
+/// and checkpoints follow each other.
+fn changing(seed: u64) -> Result<(), String> {
+    let [one, other] = METHODS;
+    let method = METHODS[seed as usize % 2];
+    let next = [if method == one { other } else { one }, Restart::Instant][seed as usize / 2 % 2];
+    with_tier(by(method, seed), || {
+        let ran = || {
+            let (world, db, model) = working(seed, Safeguards::all());
+            work(&world, &db, &model, 20);
+            settle(&world, &db)?;
+            let (store, (config, device)) = (db.store().clone(), db.store().flash_config());
+            let (env, busy) = (world.sim.env(), db.store().clone());
+            world.sim.env().spawn("checkpoints", async move {
+                while busy.checkpoint().await.is_ok() {
+                    env.sleep(Duration::from_micros(50)).await;
+                }
+            });
+            let (env, other) = (world.sim.env(), FlashConfig { restart: next, ..config });
+            world.sim.env().spawn("change", async move {
+                env.sleep(Duration::from_micros(env.random_u64() % 10_000)).await;
+                let _ = store.set_flash(device, other).await; // The power may go before it is done.
+            });
+            world.recorder.power_off_at(world.recorder.events() + 100 + world.sim.env().random_u64() % 1000);
+            work(&world, &db, &model, 30);
+            let events = world.recorder.events();
+            drop(db);
+            Ok::<_, String>((model.states_at(events), world.crash(Choice::Random(seed))))
+        };
+        let (states, images) = with_shape(|shape| shape.flash_read = 2_000_000, ran)?;
+        let (world, db, is, _) = reopen(seed, images, &states, Safeguards::all())?;
+        go_on(&world, &db, &is).map(drop)
+    })
+}
+
+#[test]
+fn a_change_of_method_is_no_danger() {
+    // One of these has found something.
+    for seed in seeds().chain([1396]) {
+        let _replay = Replay(seed);
+        changing(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
 }
 

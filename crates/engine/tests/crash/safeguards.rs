@@ -117,6 +117,8 @@ fn hardened(safeguard: Safeguard, method: Restart) -> Option<String> {
     let run = |seed| match safeguard {
         Safeguard::Stamp => crate::hardened::earlier(method, seed, without).map(drop),
         Safeguard::ReadAgain => crate::hardened::lying(method, seed, without),
+        Safeguard::OthersSyncs => crate::hardened::failing_syncs(method, seed, without),
+        Safeguard::HardShrink => crate::hardened::smaller_for_a_while(method, seed, without),
         _ => crate::hardened::crashes(method, seed, without).map(drop),
     };
     (0..1500).find_map(|seed| failure(|| run(seed)).map(|e| format!("{method:?}, seed {seed}, {e}")))
@@ -124,8 +126,8 @@ fn hardened(safeguard: Safeguard, method: Restart) -> Option<String> {
 
 #[test]
 fn every_safeguard_of_hardened_records_is_missed() {
-    use Safeguard::{HardReuse, HardVoids, ReadAgain, Stamp, SyncedFrames};
-    let on_flash = [HardVoids, HardReuse, SyncedFrames, Stamp, ReadAgain];
+    use Safeguard::{HardReuse, HardShrink, HardVoids, OthersSyncs, ReadAgain, Stamp, SyncedFrames};
+    let on_flash = [HardVoids, HardReuse, SyncedFrames, Stamp, ReadAgain, OthersSyncs, HardShrink];
     all_are_missed(&on_flash, |safeguard| hardened(safeguard, Restart::MemoryMapped));
     all_are_missed(&[HardReuse, SyncedFrames], |safeguard| hardened(safeguard, Restart::LogBased));
 }

@@ -141,7 +141,7 @@ impl WritePolicy {
 
     /// A dirty frame may stay while its page changes in memory, and the redo LSN may pass it. Not where pages leave the
     /// tier as they are read, nor where the next frame in turn must be free.
-    pub fn keeps_bases(self) -> bool {
+    pub fn dirty_frames_stay(self) -> bool {
         let flow = self.flow();
         self.writes_back() && !flow.leaves && !flow.rotates
     }

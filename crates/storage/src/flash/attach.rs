@@ -263,16 +263,16 @@ impl FlashHome {
         self.count_restored(|r| r.noting_nanos = self.env.now().0 - began.0);
     }
 
-    /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp for all of what
-    /// the retain LSN has passed.
-    async fn find_in_log(
+    /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp of them for all
+    /// of what the retain LSN has passed.
+    pub(super) async fn find_in_log(
         &self,
         device: &DeviceRef,
         database: u128,
         (life, retain): (u64, Lsn),
         shape: Shape,
     ) -> Option<Lsn> {
-        let stamp = self.find_stamp(device, database).await?;
+        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.in_log)?;
         let kin = stamp.life == life || self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life);
         let holds = stamp.holds >= retain || !self.safeguards.has(Safeguard::Stamp);
         (kin && holds && self.find_logged(retain, shape).await).then_some(retain)
@@ -285,7 +285,9 @@ impl FlashHome {
             _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
             _ => ancestors.iter().find(|(life, _)| *life == other).map(|(_, end)| *end),
         };
-        let stamp = self.find_stamp(device, database).await;
+        // Whoever does not trust the device does not look at it.
+        let hardens = self.running.read().config.restart.hardens_on_flash();
+        let stamp = if hardens { self.find_stamp(device, database).await } else { None };
         let stamped = |sector: &Inventory| {
             let of_it = |stamp: &Stamp| (stamp.life, stamp.series) == (sector.life, sector.series);
             let holds = stamp.filter(of_it).map(|stamp| stamp.holds);
@@ -464,7 +466,7 @@ impl FlashHome {
             let mut partition = partition.lock();
             partition.forget_found();
             partition.begin_shrink(0);
-            assert!(partition.end_shrink(), "nobody uses a tier that is only being found");
+            assert!(partition.end_shrink(u64::MAX), "nobody uses a tier that is only being found");
         }
         self.state.store(FlashState::Off as u8, Ordering::Release);
         let mut running = self.running.write();

@@ -30,7 +30,7 @@
 //!
 //! There is one floor (the redo LSN waits for dirty frames) where a restart would not find the frames or would visit
 //! all pages before it opens (`restart` is not `instant`), while the tier fails or is switched off, and with write
-//! policies that need a changed page's frame at once (`WritePolicy::keeps_bases`).
+//! policies that need a changed page's frame at once (`WritePolicy::dirty_frames_stay`).
 
 use super::FlashHome;
 use crate::config::{Restart, Safeguard};
@@ -52,7 +52,7 @@ impl FlashHome {
         self.is_on()
             && self.life.load(Ordering::Acquire) != 0
             && running.config.restart == Restart::Instant
-            && running.config.write.keeps_bases()
+            && running.config.write.dirty_frames_stay()
     }
 
     /// A frame has been written with changes from `redo` on.

@@ -6,7 +6,7 @@
 //!   its frame is void   noted, with a ticket ---> record names nothing, synced: hard up to the ticket
 //!                                                   | waited for before the frame is overwritten,
 //!                                                   v and before the page's next write counts as done
-//!   a checkpoint        stamp: all records hold for what lies below the redo LSN; then the redo LSN is recorded
+//!   a checkpoint        stamp: all records hold for what lies below the retain LSN; then that is recorded
 //! ```
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.2 and table 4.2, after
@@ -18,21 +18,28 @@
 //! Invariants:
 //! 1. A frame that is *named* on the device (or may be, by a write under way) and becomes void gets a *ticket*, under
 //!    its partition's latch, and its sector is to be written. The keeper reads the last ticket, then looks at the
-//!    sectors, writes, syncs: up to that ticket all is hard then.
+//!    sectors, writes, syncs: up to that ticket all is hard then, as far as the device keeps what it has synced. (No
+//!    start can tell where it does not: ARCHITECTURE section 4, "Devices that lie".) A sector of frames that are taken
+//!    away stays until its tickets are hard (`shape`).
 //! 2. `write_back` returns when all tickets are hard that were given before the page's new version was handed on: every
 //!    frame with an older version was void by then (`flash`, invariant 1). Until it returns the pool counts the page's
-//!    recLSN. So when the redo LSN passes a change, no record of the series names an older version of its page.
+//!    recLSN. So when the retain LSN passes a change, no record of the series names an older version of its page.
 //! 3. A frame is overwritten only when it is hard that it is free. So a record never names a page that the frame lost.
 //! 4. A frame's bytes are synced before the frame is CLEAN or DIRTY, so before a record can name them.
-//! 5. A *series* is a number in each sector, and in the stamp. The stamp's LSN is the redo LSN about to be recorded; by
-//!    2 what the series' sectors name holds for it. So the stamp of the device that was there at the crash is not below
-//!    the redo LSN that a start finds, and no log is read for the tier alone; an earlier device has an earlier stamp,
-//!    and the log in between is noted, or the tier is empty (`attach`, invariant 2).
+//! 5. A *series* is a number in each sector, and in the stamp. The stamp's LSN is the retain LSN about to be recorded;
+//!    by 2 what the series' sectors name holds for it. So the stamp of the device that was there at the crash is not
+//!    below the retain LSN that a start finds, unless it could not be written, and no log is read for the tier alone;
+//!    an earlier device has an earlier stamp, and the log in between is noted, or the tier is empty (`attach`,
+//!    invariant 2).
 //! 6. Other methods need not believe a device that says that a sector of inventory is written; here a lost write could
 //!    leave an older version that looks good. So a sector in which a named frame is void is read again after the sync.
 //! 7. Where a record cannot be written, the series ends: nobody waits any more, and the stamp stays where it was. The
 //!    next checkpoint begins another series, and writes all records before it stamps. So does a tier that is switched
-//!    on or changed.
+//!    on or changed; the series of before ends when the change begins, and no other begins until the method is changed
+//!    (all under the lock of the inventory).
+//! 8. A sync that fails may have lost what others wrote, and only one of several that wait learns it. So the series
+//!    ends, too, where a sync of frames has failed since the inventory was synced last; and what was written counts as
+//!    synced when the syncs of frames have ended that were under way.
 
 use super::inventory::Keeping;
 use super::layout::Stamp;
@@ -40,12 +47,12 @@ use super::partition::Due;
 use super::trouble::Trouble;
 use super::{FlashHome, FrameId};
 use crate::config::Safeguard;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::types::Lsn;
 use futures::future::join_all;
 use std::sync::Arc;
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, RwLock, oneshot};
 
 /// Sectors written at once.
 const AT_ONCE: u64 = 256;
@@ -57,6 +64,9 @@ pub(super) struct Hardened {
     /// Invariant 1.
     upto: AtomicU64,
     progress: Notify,
+    /// Invariant 8: who syncs frames has a part in this; one of them has failed.
+    syncing: RwLock<()>,
+    sync_failed: AtomicBool,
 }
 
 impl Hardened {
@@ -66,6 +76,12 @@ impl Hardened {
 
     pub(super) fn is_hard_to(&self, ticket: u64) {
         self.upto.fetch_max(ticket, Ordering::AcqRel);
+    }
+
+    /// Invariant 8: the inventory has been synced just now; whether that speaks for all that was written before.
+    pub(super) async fn others_have_synced(&self) -> bool {
+        drop(self.syncing.write().await);
+        !self.sync_failed.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -85,12 +101,15 @@ impl FlashHome {
         self.totals.queue.tickets.load(Ordering::Acquire)
     }
 
+    /// Up to which ticket nobody has to wait.
+    pub(super) fn hard_to(&self) -> u64 {
+        let waits = self.series() != 0 && self.is_on() && self.check().is_ok();
+        if waits { self.hardened.upto() } else { u64::MAX }
+    }
+
     /// Waits until all is hard up to a ticket.
     pub(super) async fn hard(&self, ticket: u64) {
-        let is_hard = || {
-            let done = self.hardened.upto() >= ticket;
-            done || self.series() == 0 || !self.is_on() || self.check().is_err()
-        };
+        let is_hard = || self.hard_to() >= ticket;
         while !is_hard() {
             let mut progress = std::pin::pin!(self.hardened.progress.notified());
             progress.as_mut().enable();
@@ -118,9 +137,11 @@ impl FlashHome {
         if !self.hardens() || !self.safeguards.has(Safeguard::SyncedFrames) {
             return true;
         }
+        let _syncing = self.hardened.syncing.read().await;
         match device.sync(Purpose::Flash).await {
             Ok(()) => true,
             Err(error) => {
+                self.hardened.sync_failed.store(self.safeguards.has(Safeguard::OthersSyncs), Ordering::Release);
                 self.note_failure(Trouble::Write, &"the frames", &error);
                 false
             }
@@ -152,13 +173,11 @@ impl FlashHome {
         self.wake_keeper.notify_one();
     }
 
-    /// The tier begins, or has another shape or method. `found`: it begins with what an opening has found.
-    pub(super) async fn renew_series(&self, found: bool) {
+    /// The tier begins, or has been changed: where there is no series, one begins. `found`: the tier begins with what
+    /// an opening has found.
+    pub(super) async fn have_series(&self, found: bool) {
         let _keeping = self.keeping.lock().await;
-        if !found {
-            self.end_series();
-        }
-        if self.hardens() && (found || self.is_on()) {
+        if self.series() == 0 && self.hardens() && (found || self.is_on()) {
             self.begin_series(!found);
         }
     }
@@ -224,7 +243,7 @@ impl FlashHome {
         database: u128,
         (series, holds): (u32, Lsn),
     ) {
-        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds };
+        let stamp = Stamp { life: self.life.load(Ordering::Acquire), series, holds, in_log: self.logs() };
         match device.write(Stamp::AT, stamp.encode(database), Purpose::Flash).await {
             Ok(_) => drop(self.sync_inventory(keeping).await),
             Err(error) => self.note_failure(Trouble::Write, &"the stamp", &error),

@@ -9,7 +9,9 @@
 //!    changes below: when that redo LSN was computed, a page with such a change was not dirty in memory with it (its
 //!    recLSN would hold the redo LSN back), so it had been handed down since. That made every older frame void, and
 //!    only newer versions have entered one since. (The log's end would be wrong: a copy taken before a change may enter
-//!    after it, and is not void until the page is written next; `flash`, invariant 1.)
+//!    after it, and is not void until the page is written next; `flash`, invariant 1.) Pages that were not in use at an
+//!    opening are left out: changes of them are dropped with them (`recovery::on_demand`, invariant 5), and their next
+//!    change is a fresh beginning.
 //! 2. Nothing waits for a sector, and none has to be durable before another (`layout`, invariant 1). A page that leaves
 //!    the tier makes none false: its next change is in the log.
 //! 3. The inventory takes about an eighth of the bytes that frames take at most, and a little.
@@ -139,7 +141,9 @@ impl FlashHome {
         if let Some(error) = synced.as_ref().err().filter(|_| still) {
             self.note_failure(Trouble::Write, &"the inventory", error);
         }
-        let there = synced.is_ok() && still && self.are_written(&device, std::mem::take(&mut keeping.vital)).await;
+        let vital = std::mem::take(&mut keeping.vital);
+        let synced = self.hardened.others_have_synced().await && synced.is_ok();
+        let there = synced && still && self.are_written(&device, vital).await;
         if !there {
             self.end_series();
         }

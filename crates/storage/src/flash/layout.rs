@@ -8,12 +8,13 @@
 //! 1. A sector of *inventory* says: in this life of the database, no change of these pages below `since` is newer than
 //!    these versions; the frames may hold them. That is about the database's history, and stays true whatever becomes
 //!    of the device. So sectors may be written, torn, lost and found in any order, and an old one is not a false one.
-//!    Of a *base* it says less: the frame may hold this version, and a newer one of the page came after it.
+//!    (But of a page that nobody uses: `inventory`, invariant 1.) Of a *base* it says less: the frame may hold this
+//!    version, and a newer one of the page came after it.
 //! 2. A frame proves what it holds by itself: id, LSN and checksum of the page.
 //! 3. The format is the tier's own. A tier of another version holds nothing for this program, and no database is
 //!    refused for it.
-//! 4. A stamp says the same of all sectors of its life and *series*, up to a later LSN (`hardened`). Who does not know
-//!    it finds less.
+//! 4. A stamp says the same of all sectors of its life and *series*, up to a later LSN (`hardened`); or that the log
+//!    has the series' records (`logged`). Who does not know it, or does not trust the device, finds less.
 
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::head::{self, Head, Verdict};
@@ -57,7 +58,9 @@ layout! {
         32 life: U64,
         40 holds: U64,
         48 series: U32,
-        52 zeros: [u8; 12],
+        /// 1: its records are in the log; 0: they are sectors of inventory.
+        52 in_log: U32,
+        56 zeros: [u8; 8],
     }
 }
 
@@ -176,7 +179,7 @@ impl Inventory {
             let (page, base) = (PageId::from_u64(e.page.get() & !BASE), e.page.get() & BASE != 0);
             (e.page != 0).then_some(Entry { page, lsn: Lsn(e.lsn.get()), base })
         };
-        (found.database == database).then(|| Inventory {
+        (found.database == database && found.part < found.parts).then(|| Inventory {
             life: found.life.get(),
             since: Lsn(found.since.get()),
             part: found.part.get(),
@@ -240,12 +243,14 @@ impl Superblock {
     }
 }
 
-/// Up to where the inventory's sectors of a series hold, whenever they were written (invariant 4).
+/// Up to where the records of a series hold, whenever they were written (invariant 4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp {
     pub(super) life: u64,
     pub(super) series: u32,
     pub(super) holds: Lsn,
+    /// They are the log's.
+    pub(super) in_log: bool,
 }
 
 impl Stamp {
@@ -260,7 +265,8 @@ impl Stamp {
             life: self.life.into(),
             holds: self.holds.0.into(),
             series: self.series.into(),
-            zeros: [0; 12],
+            in_log: u32::from(self.in_log).into(),
+            zeros: [0; 8],
         };
         head::seal(&mut out, STAMP_MAGIC, size_of::<StampBytes>());
         out
@@ -271,8 +277,12 @@ impl Stamp {
             return None;
         }
         let found: &StampBytes = front(sector);
-        let stamp = Stamp { life: found.life.get(), series: found.series.get(), holds: Lsn(found.holds.get()) };
-        (found.database == database).then_some(stamp)
+        (found.database == database).then(|| Stamp {
+            life: found.life.get(),
+            series: found.series.get(),
+            holds: Lsn(found.holds.get()),
+            in_log: found.in_log.get() == 1,
+        })
     }
 }
 

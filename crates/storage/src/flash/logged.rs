@@ -22,8 +22,10 @@
 //!    after its page had changed (a copy was on its way; `flash`, invariant 1): it is void when the page is written
 //!    next, and that is durable when the write counts as done, before the retain LSN passes the change. A frame that
 //!    a batch has made void is queued when another page gets it.
-//! 3. The recorded retain LSN is never above the begin of the last table that is durable. So from there on the log has
-//!    the whole map.
+//! 3. The recorded retain LSN is never above the begin of the last table that is durable, or it is above the last
+//!    stamp, too: where no table can be written, or the tier fails, nothing is stamped. A start believes the log's
+//!    records only where a stamp of such a series is not below the retain LSN that it finds. So from there on the log
+//!    has the whole map.
 //! 4. Nobody waits for room in the log here: those who make room may be waiting for records. Where there is none, the
 //!    stamp is made void, so that the next start finds nothing, and the series ends. Once the log is closing no frame
 //!    is given out.

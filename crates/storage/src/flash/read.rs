@@ -188,7 +188,7 @@ impl FlashHome {
             self.counters.dirty_hits.fetch_add(held.dirty as u64, Ordering::Relaxed);
             // The recLSN, if there is one, is inherited when the page is dirtied: the cleaner may bring it home before.
             let leaves = self.gate().write.flow().leaves;
-            return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Flash, leaves });
+            return Ok(Fetched { bytes, tier: Tier::Flash, leaves });
         }
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         let mut failed = None;
@@ -208,7 +208,7 @@ impl FlashHome {
             self.urgent.lock().push(held.at);
             self.wake_cleaner.notify_one();
             match self.replay(&[(page, rec)]).await.pop().expect("one page was asked for") {
-                Ok(bytes) => return Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: false }),
+                Ok(bytes) => return Ok(Fetched { bytes, tier: Tier::Disk, leaves: false }),
                 Err(error) => failed = Some(error),
             }
         }

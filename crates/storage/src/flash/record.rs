@@ -23,7 +23,8 @@
 //! 1. A frame is used again only when no transfer of it is under way. *Void* frames, which belong to no page any more,
 //!    wait for that.
 //! 2. The LSN says which version of the page was written, so older bytes that a lost write left are noticed.
-//! 3. A frame is *unread* if this opening found it and nobody has read it since: it may hold something else by now.
+//! 3. A frame is *unread* if this opening found it and nobody has read it since but the cleaner: it may hold something
+//!    else by now.
 //! 4. recLSNs are kept exactly: restart begins at one, and must find a batch there.
 
 use crate::types::{Lsn, PageId, SpaceId};
@@ -85,6 +86,8 @@ fn join(low: u32, mid: u16, high: u8) -> Lsn {
 }
 
 impl Record {
+    /// The highest LSN that a record can hold.
+    pub(super) const MAX_LSN: Lsn = Lsn((1 << 56) - 1);
     pub(super) const FREE: Record = Record {
         no: 0,
         next: NONE,

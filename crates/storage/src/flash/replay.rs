@@ -2,10 +2,10 @@
 //! (`recovery::remake`).
 //!
 //! This is sound while the server runs, for three reasons. The log is kept back to the tier's oldest recLSN, and every
-//! change of the page that the disk may lack lies at or above the page's own recLSN. Nobody holds a newer version:
-//! either the page is being read, and so is not in memory; or it is dirty in the tier. (If it changes there, its frame
-//! becomes void before the change is in the log, and what was made here is dropped.) prevPageLSN proves that no change
-//! is missing.
+//! change of the page that the disk may lack lies at or above the page's own recLSN. Nothing newer is overwritten:
+//! either the page is being read, and so is not in memory; or what was made here is handed to the disk only while its
+//! frame is not void, and it becomes void before the page is written next. (The page may be newer in memory, where a
+//! dirty frame stays when its page changes: `floors`, invariant 3.) prevPageLSN proves that no change is missing.
 //!
 //! If the disk's version is damaged, or is one from before a lost write, the page is made from its beginning in the
 //! log. If that fails too, or the log cannot be read, and this goes on, storage stops and says so: a restart repeats

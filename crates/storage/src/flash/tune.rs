@@ -14,6 +14,8 @@
 //!    policy, else one turn for each partition.
 //! 4. `parts` changes only while no partition has frames. A task that looked at it before finds no frame, or looks
 //!    again (`allocate`).
+//! 5. A series of hardened records ends before anything changes, and the method changes before another can begin: a
+//!    series is of one method, and nothing is stamped of a tier that changed under it (`hardened`, invariant 7).
 
 use super::floors::Unhard;
 use super::inventory::{superblocks, write_superblock};
@@ -21,7 +23,7 @@ use super::layout::{self, ENTRIES, Superblock};
 use super::partition::frame_bytes;
 use super::trouble::Rot;
 use super::{FlashHome, FlashState, FrameId, PARTITION_FRAMES, PARTITIONS, Running, STRIPE};
-use crate::config::{FlashConfig, Restart};
+use crate::config::{FlashConfig, Restart, Safeguard};
 use crate::error::{Result, StorageError};
 use crate::identity::{Identity, Role};
 use crate::sync::atomic::Ordering;
@@ -92,7 +94,7 @@ impl FlashHome {
         let Some(device) = device else { return Ok(()) };
         if self.device().is_some() {
             self.work();
-            self.renew_series(true).await; // Before a page enters.
+            self.have_series(true).await; // Before a page enters.
             match self.take(identity, &device).await {
                 Ok(()) => self.restored_is_on(),
                 Err(why) => self.die(&why.to_string()),
@@ -235,7 +237,7 @@ impl FlashHome {
         self.work();
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
-        self.renew_series(false).await;
+        self.have_series(false).await;
     }
 
     /// The tasks run.
@@ -253,8 +255,13 @@ impl FlashHome {
         if self.state() == FlashState::Off {
             return Ok(());
         }
-        let (on, draining) = (FlashState::On as u8, FlashState::Draining as u8);
-        let _ = self.state.compare_exchange(on, draining, Ordering::AcqRel, Ordering::Acquire); // Else it has failed.
+        {
+            let _keeping = self.keeping.lock().await; // Invariant 5.
+            self.end_series();
+            let (on, draining) = (FlashState::On as u8, FlashState::Draining as u8);
+            // Else it has failed.
+            let _ = self.state.compare_exchange(on, draining, Ordering::AcqRel, Ordering::Acquire);
+        }
         self.shrink(0).await?;
         while self.partitions.iter().any(|partition| partition.lock().is_rising()) {
             self.env.sleep(LOOK_AGAIN).await;
@@ -284,9 +291,14 @@ impl FlashHome {
         let (flow, reordered) = (config.write.flow(), config.replacement != order);
         let (size, replacement, bases) = (config.size, config.replacement, config.keeps_bases());
         {
-            let mut running = self.running.write();
-            running.gate = gate(&config, shape.frames().min(before), self.bounds);
-            running.config = FlashConfig { size: running.config.size, ..config };
+            let _keeping = self.keeping.lock().await; // Invariant 5.
+            self.end_series();
+            {
+                let mut running = self.running.write();
+                running.gate = gate(&config, shape.frames().min(before), self.bounds);
+                running.config = FlashConfig { size: running.config.size, ..config };
+            }
+            self.name_life(device, parts).await;
         }
         for partition in &self.partitions[..parts as usize] {
             let mut partition = partition.lock();
@@ -306,8 +318,7 @@ impl FlashHome {
             running.gate.frames = shape.frames();
             running.config.size = size;
         }
-        self.name_life(device, parts).await;
-        self.renew_series(false).await;
+        self.have_series(false).await;
         self.wake_cleaner.notify_one();
         self.wake_keeper.notify_one();
         if shape.frames() < before {
@@ -315,7 +326,8 @@ impl FlashHome {
             let larger = Shape { parts, each: (before / parts as usize) as u32 };
             let (end, before) = (self.bytes(shape), self.bytes(larger));
             if end < before {
-                // Room that nobody needs; a device that keeps it loses nothing.
+                // Room that nobody needs. The device may keep what lies there: no sector of it names a page that
+                // changes unnoticed (`shape`).
                 if let Err(error) = device.discard(end, before - end).await {
                     tracing::warn!(%error, "the end of the flash tier cannot be given back");
                 }
@@ -346,12 +358,13 @@ impl FlashHome {
             let each = each.min(partition.frames());
             partition.begin_shrink(each);
         }
+        let hard = || if self.safeguards.has(Safeguard::HardShrink) { self.hard_to() } else { u64::MAX };
         loop {
             let mut going = Vec::new();
             let mut done = true;
             for (part, partition) in self.partitions.iter().enumerate() {
                 let mut partition = partition.lock();
-                if !partition.end_shrink() {
+                if !partition.end_shrink(hard()) {
                     done = false;
                     going.extend(partition.going(GOING).into_iter().map(|frame| FrameId { part: part as u32, frame }));
                 }
@@ -361,8 +374,9 @@ impl FlashHome {
             }
             self.check()?;
             self.want(going);
-            self.wake_writer.notify_one();
-            self.wake_cleaner.notify_one();
+            for wake in [&self.wake_writer, &self.wake_cleaner, &self.wake_keeper] {
+                wake.notify_one();
+            }
             self.env.sleep(LOOK_AGAIN).await;
         }
     }
@@ -380,7 +394,7 @@ impl FlashHome {
 
 /// The thresholds that a configuration means for so many frames; the two `bounds` are of one floor and of two.
 pub(super) fn gate(config: &FlashConfig, frames: usize, bounds: (u64, u64)) -> Gate {
-    let two = config.restart == Restart::Instant && config.write.keeps_bases();
+    let two = config.restart == Restart::Instant && config.write.dirty_frames_stay();
     Gate {
         redo_bound: if two { bounds.1 } else { bounds.0 },
         write: config.write,

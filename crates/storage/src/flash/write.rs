@@ -326,7 +326,8 @@ impl FlashHome {
         let mut begun = Vec::new();
         for (at, page) in pages {
             self.assert_logged(page.lsn, page.page);
-            // Void by now: it has changed again, and the pool has inherited its recLSN.
+            // Void by now: it has changed again, and the pool has inherited its recLSN. (With two floors such a frame
+            // stays.)
             if self.begin(at) {
                 begun.push((at, page));
             }

@@ -396,7 +396,7 @@ impl DiskHome {
             return Err(StorageError::BadPage { page, why: BadPage::FutureLsn(lsn) });
         }
         self.newest_seen.fetch_max(lsn.0, Ordering::AcqRel);
-        Ok(Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: false })
+        Ok(Fetched { bytes, tier: Tier::Disk, leaves: false })
     }
 
     async fn fetch_one(&self, page: PageId) -> Result<Fetched> {

@@ -171,12 +171,21 @@ impl Core {
         0
     }
 
-    /// Invariant 3. What lies in front of the redo LSN is durable, nobody needs it, and it need not check.
+    /// Invariant 3. What lies in front of the redo LSN is durable, nobody needs it, and it need not check; but where
+    /// the file ends there, it is not the file that it was.
     async fn write_again(self: &Arc<Core>, slot: u32, image: &SegmentImage, redo: Lsn) -> Result<()> {
         let (at, number) = (self.geometry.slot_at(slot), image.header.number);
         let base = self.geometry.lsn(number, 0);
         let from = if self.segment_of(redo) == number { redo } else { Lsn(0) };
-        let first = from.0.saturating_sub(base.0).max(FIRST) / SECTOR as u64 * SECTOR as u64;
+        let within = from.0.saturating_sub(base.0);
+        if within > image.bytes().len() as u64 {
+            return Err(StorageError::Damaged(format!(
+                "the log file was cut: segment {number} of {} ends before {redo}, and the log was durable to there; \
+                 bring the files of one time together, or restore a backup",
+                self.device.name()
+            )));
+        }
+        let first = within.max(FIRST) / SECTOR as u64 * SECTOR as u64;
         let upto = image.end(from).0.saturating_sub(base.0).max(first).next_multiple_of(SECTOR as u64);
         let mut parts = vec![
             (0, &image.bytes()[..FIRST as usize]),

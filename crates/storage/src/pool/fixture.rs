@@ -28,7 +28,7 @@ pub(crate) struct Inside {
     pub(crate) evicted_clean: Vec<PageId>,
     pub(crate) dirtied: Vec<PageId>,
     pub(crate) forgotten: Vec<(u32, u32)>,
-    /// What `fetch` says of a page that is dirty below the pool.
+    /// What `dirtied` says of a page that is dirty below the pool.
     pub(crate) rec_lsns: BTreeMap<PageId, Lsn>,
     writing: BTreeSet<PageId>,
 }
@@ -67,16 +67,16 @@ impl Home for MemoryHome {
                 }
                 let why = BadPage::Blank;
                 let bytes = inside.pages.get(&page).ok_or(StorageError::BadPage { page, why })?;
-                let rec_lsn = inside.rec_lsns.get(&page).copied();
-                Ok(Fetched { bytes: IoBuf::padded(bytes), rec_lsn, tier: Tier::Disk, leaves: false })
+                Ok(Fetched { bytes: IoBuf::padded(bytes), tier: Tier::Disk, leaves: false })
             };
             (first.no..first.no + count).map(read).collect()
         })
     }
     fn create(&self, _page: PageId) {}
     fn dirtied(&self, page: PageId) -> Option<Lsn> {
-        self.inside.lock().dirtied.push(page);
-        None
+        let mut inside = self.inside.lock();
+        inside.dirtied.push(page);
+        inside.rec_lsns.remove(&page)
     }
     fn write_back(&self, pages: Vec<WriteBack>, reason: Reason) -> HomeFuture<'_, Result<()>> {
         Box::pin(async move {

@@ -17,7 +17,7 @@ use crate::types::{Lsn, PageId};
 use std::ptr::NonNull;
 use terrace_device::IoBuf;
 
-/// No LSN: clean, or nothing inherited.
+/// No LSN: clean.
 const NONE: u64 = u64::MAX;
 /// No page.
 const NO_PAGE: u64 = u64::MAX;
@@ -33,8 +33,6 @@ pub(crate) struct Frame {
     page: AtomicU64,
     /// While being written: recLSN of what changed since the copy was taken.
     next_rec: AtomicU64,
-    /// recLSN that the page inherits when it is dirtied (it is dirty below the pool).
-    inherited: AtomicU64,
     writing: AtomicBool,
     sequential: AtomicBool,
     /// A hit waits in a buffer for the policy, so further hits are not put there.
@@ -74,7 +72,6 @@ impl Frame {
             latch: Latch::new(),
             page: AtomicU64::new(NO_PAGE),
             next_rec: AtomicU64::new(NONE),
-            inherited: AtomicU64::new(NONE),
             writing: AtomicBool::new(false),
             sequential: AtomicBool::new(false),
             touched: AtomicBool::new(false),
@@ -269,7 +266,7 @@ impl Frames {
     }
 
     /// Puts a page into a frame that the caller has taken, with one pin. `None` as bytes: zeros.
-    pub(super) fn fill(&self, index: u32, page: PageId, bytes: Option<&[u8]>, inherited: Option<Lsn>, access: Access) {
+    pub(super) fn fill(&self, index: u32, page: PageId, bytes: Option<&[u8]>, access: Access) {
         let frame = self.at(index);
         let unused = frame.page().is_none() && frame.pins() == 0 && self.rec_lsn(index).is_none();
         assert!(unused, "a frame in use is filled");
@@ -279,7 +276,6 @@ impl Frames {
             Some(bytes) => memory.copy_from_slice(bytes),
             None => memory.fill(0),
         }
-        frame.inherited.store(inherited.map_or(NONE, |l| l.0), Ordering::Relaxed);
         frame.sequential.store(access == Access::Sequential, Ordering::Relaxed);
         frame.touched.store(false, Ordering::Relaxed);
         frame.page.store(page.to_u64(), Ordering::Release);
@@ -293,8 +289,7 @@ impl Frames {
         let rec = rec.0.min(NONE - 1);
         let before = cell.load(Ordering::Relaxed);
         if before == NONE {
-            let inherited = frame.inherited.load(Ordering::Relaxed);
-            cell.store(rec.min(inherited), Ordering::Release);
+            cell.store(rec, Ordering::Release);
             self.dirty.fetch_add(1, Ordering::AcqRel);
             return;
         }
@@ -313,7 +308,6 @@ impl Frames {
         frame.latch.lock_shared(); // Invariant 2.
         if taken {
             let next = frame.next_rec.load(Ordering::Relaxed);
-            frame.inherited.store(NONE, Ordering::Relaxed);
             self.recs[index as usize].store(next, Ordering::Release);
             if next == NONE {
                 self.dirty.fetch_sub(1, Ordering::AcqRel);

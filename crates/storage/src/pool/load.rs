@@ -52,11 +52,11 @@ struct Claim<'a> {
 
 impl Claim<'_> {
     /// Shows the page, pinned, to everybody.
-    fn install(mut self, bytes: Option<&[u8]>, inherited: Option<Lsn>, access: Access) -> Pin {
+    fn install(mut self, bytes: Option<&[u8]>, access: Access) -> Pin {
         let class = self.class.unwrap_or(access);
         let frame = self.frame.take().expect("a frame was found for the claim");
         let pool = self.pool;
-        pool.all().fill(frame, self.page, bytes, inherited, class);
+        pool.all().fill(frame, self.page, bytes, class);
         let pin = Pin::counted(pool.frames, frame);
         let before = pool.table.shard(self.page).write().insert(self.page.to_u64(), Entry::Resident(frame));
         assert!(matches!(before, Some(Entry::Loading(_))), "the claim stands in the table until it is settled");
@@ -88,7 +88,7 @@ impl Claim<'_> {
             Ok(page) => {
                 assert!(page.bytes.len() == self.pool.page_size(), "the home returned {} bytes", page.bytes.len());
                 let pool = self.pool;
-                let pin = self.install(Some(&page.bytes), page.rec_lsn, access);
+                let pin = self.install(Some(&page.bytes), access);
                 if page.leaves {
                     pool.take_over(&pin);
                 }
@@ -252,7 +252,7 @@ impl Pool {
             }
         };
         let lsn = header::lsn(&bytes);
-        let pin = claim.install(Some(&bytes), None, access);
+        let pin = claim.install(Some(&bytes), access);
         self.redo(&pin, lsn, |_| ()); // Dirty: it goes home soon.
         self.counters.repaired.fetch_add(1, Ordering::Relaxed);
         Ok(pin)
@@ -300,7 +300,7 @@ impl Pool {
             }
         }
         self.home.create(page);
-        Ok(claim.install(None, None, Access::Random))
+        Ok(claim.install(None, Access::Random))
     }
 
     /// Reads the absent pages of a range, each run of them in one request. Takes no frames that it would have to wait

@@ -265,15 +265,15 @@ impl OnDemand {
         let (mut wanted, mut bases) = (Vec::new(), Vec::new());
         for (at, short) in short.iter_mut().enumerate() {
             if let (Some(base), Some(waiting)) = (short.base.take(), self.waiting(short.page)) {
-                let Fetched { bytes, rec_lsn, tier, .. } = base;
+                let Fetched { bytes, tier, .. } = base;
                 wanted.push((short.page, bytes, tier, waiting.clone()));
-                bases.push((at, waiting, rec_lsn, tier));
+                bases.push((at, waiting, tier));
             }
         }
         let brought = self.bring_up(wanted).await;
         let mut made: Vec<Option<Result<Fetched>>> = short.iter().map(|_| None).collect();
-        for ((at, waiting, rec_lsn, tier), bytes) in bases.into_iter().zip(brought) {
-            let base = bytes.map(|bytes| Fetched { bytes, rec_lsn, tier, leaves: true });
+        for ((at, waiting, tier), bytes) in bases.into_iter().zip(brought) {
+            let base = bytes.map(|bytes| Fetched { bytes, tier, leaves: true });
             made[at] = match self.redo(short[at].page, &waiting, base) {
                 Ok(redone) => Some(redone.map(|redone| Fetched { leaves: true, ..redone })),
                 Err(_) => None,
@@ -344,12 +344,12 @@ impl OnDemand {
             tracing::warn!(pages = wanted.len(), first = %wanted[0].0, "pages are made again from older log");
         }
         let mut made = if wanted.is_empty() { Vec::new() } else { self.below.replay(&wanted).await }.into_iter();
-        let fetched = |bytes| Fetched { bytes, rec_lsn: None, tier: Tier::Disk, leaves: true };
+        let fetched = |bytes| Fetched { bytes, tier: Tier::Disk, leaves: true };
         lost.into_iter().map(|page| page.and_then(|_| made.next().expect("one for each page")).map(fetched)).collect()
     }
 
     fn zeros(&self) -> Result<Fetched> {
-        Ok(Fetched { bytes: IoBuf::zeroed(self.page_size), rec_lsn: None, tier: Tier::Disk, leaves: true })
+        Ok(Fetched { bytes: IoBuf::zeroed(self.page_size), tier: Tier::Disk, leaves: true })
     }
 
     async fn fetch_waiting(&self, first: PageId, count: u32, access: Access) -> Vec<Result<Fetched>> {

@@ -307,7 +307,8 @@ impl Redo<'_> {
             }
             None => match pool.fetch(page, Access::Random).await {
                 Ok(pin) => pin,
-                Err(e @ StorageError::BadPage { .. }) => {
+                // (A lost write is found by who makes a page that waits.)
+                Err(e @ (StorageError::BadPage { .. } | StorageError::LostWrite { .. })) => {
                     self.suspects.insert(page, e);
                     return Ok(());
                 }

@@ -338,7 +338,7 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 19] = [
+    let without: [(Safeguard, fn()); 23] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
@@ -351,6 +351,10 @@ fn every_safeguard_is_missed() {
         (Safeguard::Rising, tier::a_reclsn_that_rises_during_a_checkpoint_counts),
         (Safeguard::ListedAbove, tier::what_is_listed_holds_for_less_while_pages_lack_changes),
         (Safeguard::DyingFrames, tier::a_page_on_its_way_to_a_device_that_dies_is_not_there),
+        (Safeguard::HardVoids, || tier::a_write_waits_for_the_records_of_older_frames(Restart::MemoryMapped)),
+        (Safeguard::HardVoids, || tier::a_write_waits_for_the_records_of_older_frames(Restart::LogBased)),
+        (Safeguard::OthersSyncs, tier::a_sync_of_frames_that_fails_ends_the_series),
+        (Safeguard::Stamp, tier::a_stamp_speaks_for_its_own_records),
         (Safeguard::LogSync, second_life::s1_pages_do_not_overtake_what_a_second_life_believed),
         (Safeguard::Waiting, redone::the_redo_lsn_waits_for_pages_that_wait),
         (Safeguard::LogTail, || second_life::lives(1)),

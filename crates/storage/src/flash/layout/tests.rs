@@ -29,7 +29,9 @@ fn an_inventory_comes_back_and_damage_is_noticed() {
     frames[9] = Some(Entry { base: true, ..Entry::of(page(u32::MAX), Lsn(8)) });
     let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, frames };
     let sector = inventory.encode(DATABASE);
-    assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory));
+    assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory.clone()));
+    let astray = Inventory { part: 16, ..inventory };
+    assert_eq!(Inventory::decode(&astray.encode(DATABASE), DATABASE), None, "there is no such partition");
     assert_eq!(Inventory::decode(&sector, DATABASE + 1), None);
     for at in (0..SECTOR).step_by(97) {
         let mut other = IoBuf::padded(&sector);
@@ -56,7 +58,7 @@ fn a_superblock_comes_back() {
 
 #[test]
 fn a_stamp_comes_back() {
-    let stamp = Stamp { life: 3, series: 9, holds: Lsn(1 << 40) };
+    let stamp = Stamp { life: 3, series: 9, holds: Lsn(1 << 40), in_log: true };
     let sector = stamp.encode(DATABASE);
     assert_eq!((Stamp::decode(&sector, DATABASE), Stamp::decode(&sector, DATABASE + 1)), (Some(stamp), None));
     let mut other = IoBuf::padded(&sector);

@@ -31,7 +31,7 @@ pub(super) struct Sector {
     /// void since; the last ticket.
     named: [u64; ENTRIES.div_ceil(64)],
     voided: bool,
-    ticket: u64,
+    pub(super) ticket: u64,
 }
 
 /// A sector as it is to be written.
@@ -239,9 +239,10 @@ impl Partition {
         }
     }
 
-    /// A frame may hold this version of the page. Of two that do the newer counts; whether this one does.
+    /// A frame may hold this version of the page. Of two that do the newer counts; whether this one does. What no log
+    /// can have is damage.
     pub(in crate::flash) fn find_again(&mut self, frame: u32, Entry { page, lsn, base }: Entry) -> bool {
-        if frame >= self.frames() || self.record(frame).state() != FrameState::Free {
+        if frame >= self.frames() || self.record(frame).state() != FrameState::Free || lsn > Record::MAX_LSN {
             return false;
         }
         if let Some(other) = self.find(page) {
@@ -340,7 +341,8 @@ impl Partition {
     }
 
     /// All of the log from `floor` to its end was noted: the frames that hold what they should can be read. Returns the
-    /// pages of which redo has passed over changes that no frame has.
+    /// pages of which redo has passed over changes that no frame has. (No frame is void: nobody has changed a page
+    /// yet.)
     pub(in crate::flash) fn end_finding(&mut self, floor: Lsn, end: Lsn, mut tell: impl FnMut(Found)) -> Vec<PageId> {
         let mut missed = Vec::new();
         let said = std::mem::take(&mut self.said);
@@ -348,11 +350,6 @@ impl Partition {
             let record = self.record(frame);
             let (page, lsn) = (record.page(), record.lsn());
             match record.state() {
-                FrameState::Ready if record.is_void() => {
-                    *self.at(frame) = Record::FREE;
-                    self.totals.used.fetch_sub(1, Ordering::AcqRel);
-                    tell(Found::Older);
-                }
                 FrameState::Ready if lsn > end || lsn > floor && said[frame as usize] == Said::Nothing => {
                     missed.extend((record.at != super::NONE).then_some(page));
                     self.unfound(frame);

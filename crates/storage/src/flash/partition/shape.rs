@@ -2,6 +2,7 @@
 //! it can: all but the frames that go, which are those with the highest numbers.
 
 use super::Partition;
+use crate::flash::layout::ENTRIES;
 use crate::flash::record::{FrameState, NONE, Record};
 use crate::types::PageId;
 use terrace_policy::flash::FlashOrder;
@@ -42,9 +43,12 @@ impl Partition {
         (self.limit..self.frames()).filter(|&frame| self.is_cleanable(frame)).take(most).collect()
     }
 
-    /// Takes the frames beyond the limit away, if all of them are free.
-    pub(in crate::flash) fn end_shrink(&mut self) -> bool {
-        if self.records[self.limit as usize..].iter().any(|r| r.state() != FrameState::Free) {
+    /// Takes the frames beyond the limit away, if all of them are free. With a sector goes who waits for it: so tickets
+    /// of such sectors must be `hard`.
+    pub(in crate::flash) fn end_shrink(&mut self, hard: u64) -> bool {
+        let going = &self.sectors[(self.limit as usize).div_ceil(ENTRIES)..];
+        let busy = self.records[self.limit as usize..].iter().any(|r| r.state() != FrameState::Free);
+        if busy || going.iter().any(|sector| sector.ticket > hard) {
             return false;
         }
         if self.limit < self.frames() {

@@ -1,6 +1,9 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
-use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Safeguard, StorageConfig, WritePolicy};
+use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Restart, Safeguard, StorageConfig, WritePolicy};
+use crate::flash::layout::Stamp;
+use crate::flash::partition::Due;
+use crate::flash::tune::Shape;
 use crate::flash::{FlashHome, FlashState, FrameId};
 use crate::home::disk::DiskHome;
 use crate::home::{Fetched, Home, PAGES_AT, Reason, Tier, WriteBack};
@@ -31,8 +34,9 @@ pub(super) struct Ills {
     pub(super) delay: AtomicU64,
     /// Milliseconds until a write is done.
     write_delay: AtomicU64,
-    /// Writes fail.
+    /// Writes fail; syncs do.
     broken: AtomicBool,
+    never_synced: AtomicBool,
 }
 
 struct IllDisk {
@@ -71,6 +75,10 @@ impl Device for IllDisk {
         })
     }
     fn sync(&self, purpose: Purpose) -> IoFuture<'_, ()> {
+        if self.ills.never_synced.load(Ordering::SeqCst) {
+            let error = DeviceError::new(self.name(), "sync", 0, 0, ErrorKind::Medium("no".into()));
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.sync(purpose)
     }
     fn allocate(&self, offset: u64, len: u64) -> IoFuture<'_, ()> {
@@ -542,6 +550,62 @@ pub(crate) fn what_is_listed_holds_for_less_while_pages_lack_changes() {
         assert_eq!(home.since(), Lsn(100));
         home.redo_holds();
         assert_eq!(home.since(), Lsn(500));
+    });
+}
+
+/// What another method has stamped speaks for no records in the log, nor does a stamp that the retain LSN has passed.
+#[test]
+pub(crate) fn a_stamp_speaks_for_its_own_records() {
+    run(FlashConfig { restart: Restart::LogBased, ..lazy() }, |bench| async move {
+        let (home, device) = (&bench.home, bench.home.device().expect("the tier is on"));
+        let (retain, shape) = (bench.log.end(), Shape { parts: 4, each: 64 });
+        for (holds, in_log) in [(retain, true), (retain, false), (Lsn(retain.0 - 1), true)] {
+            let stamp = Stamp { life: 7, series: 8, holds, in_log };
+            device.write(Stamp::AT, stamp.encode(DATABASE), Purpose::Flash).await.expect("a memory device takes it");
+            let found = home.find_in_log(&device, DATABASE, (7, retain), shape).await;
+            assert_eq!(found, (in_log && holds == retain).then_some(retain), "{stamp:?}");
+        }
+    });
+}
+
+/// When a page's write is done, no record names an older version of it.
+pub(crate) fn a_write_waits_for_the_records_of_older_frames(restart: Restart) {
+    run(FlashConfig { restart, ..lazy() }, |bench| async move {
+        let home = &bench.home;
+        home.begin_life(7);
+        home.have_series(false).await;
+        bench.offer([3], Access::Random).await;
+        bench.rest().await; // Its record is written.
+        home.write_back(vec![back(3, 3000)], Reason::Checkpoint).await.expect("the disk takes it");
+        let last = home.ticket();
+        assert!(last > 0 && home.hard_to() >= last, "ticket {last}, and all is hard to {}", home.hard_to());
+    });
+}
+
+#[test]
+fn a_write_waits_for_records() {
+    a_write_waits_for_the_records_of_older_frames(Restart::MemoryMapped);
+    a_write_waits_for_the_records_of_older_frames(Restart::LogBased);
+}
+
+/// An error of a sync reaches one of those who wait. Here that is who syncs frames, and what the keeper has written may
+/// be lost.
+#[test]
+pub(crate) fn a_sync_of_frames_that_fails_ends_the_series() {
+    run(FlashConfig { restart: Restart::MemoryMapped, ..lazy() }, |bench| async move {
+        let (home, device) = (&bench.home, bench.home.device().expect("the tier is on"));
+        home.begin_life(7);
+        home.have_series(false).await;
+        bench.offer([3], Access::Random).await;
+        bench.rest().await;
+        let mut keeping = home.keeping.lock().await;
+        home.supersede(page(3), false);
+        assert_eq!(home.list(&mut keeping, Due { old: Lsn(0), changed: true }, 16).await, 1);
+        bench.flash.never_synced.store(true, Ordering::SeqCst);
+        assert!(!home.sync_frames(&device).await);
+        bench.flash.never_synced.store(false, Ordering::SeqCst);
+        assert!(!home.sync_inventory(&mut keeping).await, "the sector may be lost");
+        assert_eq!(home.series(), 0, "so nobody relies on it");
     });
 }
 

@@ -223,6 +223,30 @@ fn r1_a_log_that_ends_within_a_slots_first_sector_is_opened() {
     holds_all(&sim, st, &model);
 }
 
+/// The log file is cut before the place where restart begins, up to which it was durable.
+#[test]
+fn a_log_that_is_cut_before_the_redo_lsn_is_refused() {
+    let mut cut = 0;
+    for seed in 20..28 {
+        let (sim, mut images, _) = killed(seed, 60);
+        let control: DeviceRef = from_images(images.clone()).1[0].clone();
+        let redo = sim.run(async move { Control::read(&control).await.expect("reads") }).redo_lsn;
+        let (slot, at) = log_end(&sim, &images, redo);
+        let length = (slot + at / 2) / SECTOR as u64 * SECTOR as u64;
+        if length <= slot {
+            continue;
+        }
+        let mut bytes = vec![0; length as usize];
+        images[1].read(0, &mut bytes);
+        images[1] = Image::new();
+        images[1].write(0, &bytes);
+        let text = refusal(&sim, images);
+        assert!(text.contains("the log file was cut"), "seed {seed}: {text}");
+        cut += 1;
+    }
+    assert!(cut > 0, "the redo LSN was always near a segment's beginning");
+}
+
 /// A segment of a later opening says that the stream before it went on, whatever the pages say.
 #[test]
 fn f9_a_later_opening_proves_that_the_log_went_on() {

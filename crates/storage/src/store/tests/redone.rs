@@ -146,6 +146,47 @@ fn a_write_was_lost() {
     }
 }
 
+/// The last writes of pages were lost, the log has not got their beginnings any more, and nobody needs them: they were
+/// dropped. Redo meets them when they wait, and when it visits them because little is gathered at a time.
+#[test]
+fn lost_writes_of_dropped_pages_do_not_matter() {
+    let (sim, recorder, devices, st, model) = created(8, false);
+    let data = devices[3].clone();
+    let (stale, pages) = sim.run(async move {
+        let mut model = work(st.clone(), recorder, model, 1500).await;
+        st.checkpoint().await.expect("writes home");
+        let stale = data.visible();
+        for i in 0..60 {
+            step(&st, &mut model, i, 900).await.expect("works");
+        }
+        st.checkpoint().await.expect("writes home");
+        for i in 0..150 {
+            step(&st, &mut model, i * 77, 900).await.expect("works");
+        }
+        st.space(DATA).free_object(&st, OWNER).await.expect("frees");
+        st.log().flush_to(st.log().end()).await.expect("flushes");
+        (stale, model.pages)
+    });
+    sim.crash();
+    let mut images: Vec<Image> = devices.iter().map(|d| d.visible()).collect();
+    for page in pages {
+        let (mut old, at) = (vec![0; 4096], PAGES_AT + u64::from(page) * 4096);
+        stale.read(at, &mut old);
+        images[3].write(at, &old);
+    }
+    for redo_memory in [16 << 10, config().redo_memory] {
+        let (env, devices) = (sim.env(), set(&from_images(images.clone()).1));
+        let opened = sim.run(async move {
+            let (st, report) = Store::open(env, devices, StorageConfig { redo_memory, ..config() }).await?;
+            st.checkpoint().await?;
+            Ok::<_, StorageError>(report)
+        });
+        let report = opened.unwrap_or_else(|e| panic!("with {redo_memory} bytes: {e}"));
+        assert!(report.lacking > 10, "{report:?}");
+        sim.crash();
+    }
+}
+
 /// With a full log the opening itself moves the redo LSN to the log's end: what it has not repaired by then nobody
 /// would notice again.
 #[test]
