@@ -10,6 +10,7 @@
 use crate::error::from_datafusion;
 use crate::plan::apply::{Values, narrowed, put_in};
 use crate::plan::planner::{Planned, typed};
+use crate::plan::rules::is_plain;
 use crate::plan::scan::{ScanExec, table_read};
 use crate::values::is_sequence;
 use datafusion::arrow::array::RecordBatch;
@@ -300,30 +301,8 @@ fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
 /// Whether an expression, apart from those within it, depends on nothing but these.
 fn is_the_same_each_time(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(call) => call.func.signature().volatility == Volatility::Immutable,
         Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
-        Expr::Alias(_)
-        | Expr::Column(_)
-        | Expr::Literal(..)
-        | Expr::BinaryExpr(_)
-        | Expr::Like(_)
-        | Expr::SimilarTo(_)
-        | Expr::Not(_)
-        | Expr::IsNotNull(_)
-        | Expr::IsNull(_)
-        | Expr::IsTrue(_)
-        | Expr::IsFalse(_)
-        | Expr::IsUnknown(_)
-        | Expr::IsNotTrue(_)
-        | Expr::IsNotFalse(_)
-        | Expr::IsNotUnknown(_)
-        | Expr::Negative(_)
-        | Expr::Between(_)
-        | Expr::Case(_)
-        | Expr::Cast(_)
-        | Expr::TryCast(_)
-        | Expr::InList(_)
-        | Expr::Placeholder(_) => true,
-        _ => false,
+        Expr::Column(_) | Expr::Placeholder(_) => true,
+        expr => is_plain(expr),
     }
 }

@@ -22,7 +22,7 @@ mod set_operations;
 mod shapes;
 
 pub(crate) use applied::Applied;
-pub(crate) use chunks::{cut, is_deep};
+pub(crate) use chunks::{cut, is_deep, is_plain};
 pub(crate) use common_types::{settle, settle_branches, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
 pub(crate) use marks::{named, optional};

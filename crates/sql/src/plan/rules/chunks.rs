@@ -84,7 +84,7 @@ fn cut_within(expr: Expr, schema: &DFSchema) -> Result<(Expr, usize)> {
 }
 
 /// Whether an expression's value follows from its children's.
-fn is_plain(expr: &Expr) -> bool {
+pub(crate) fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(call) => call.func.signature().volatility == Volatility::Immutable,
         Expr::Literal(..)
