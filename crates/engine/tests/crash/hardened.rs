@@ -244,6 +244,20 @@ fn a_device_that_lies_is_no_danger() {
     }
 }
 
+/// A checkpoint, and the power goes: what was done is there.
+fn crash_behind_a_checkpoint(
+    seed: u64,
+    (world, db, model): (World, Database, Model),
+    safeguards: Safeguards,
+) -> Result<(), String> {
+    let store = db.store().clone();
+    world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
+    let state = model.state_now();
+    drop(db);
+    let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
+    go_on(&world, &db, &is).map(drop)
+}
+
 /// A sync of the device fails shortly before a crash, and leaves unwritten what others wait for.
 pub(crate) fn failing_syncs(method: Restart, seed: u64, safeguards: Safeguards) -> Result<(), String> {
     // Sectors of several partitions, or two of one.
@@ -255,12 +269,7 @@ pub(crate) fn failing_syncs(method: Restart, seed: u64, safeguards: Safeguards) 
         let skip = seed / 3 % 8;
         world.devices[FLASH].inject(Rule { operation: Operation::Sync, purpose: None, skip, times: 1, fault });
         work(&world, &db, &model, 1 + seed as usize % 3);
-        let store = db.store().clone();
-        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
-        let state = model.state_now();
-        drop(db);
-        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
-        go_on(&world, &db, &is).map(drop)
+        crash_behind_a_checkpoint(seed, (world, db, model), safeguards)
     })
 }
 
@@ -296,12 +305,7 @@ pub(crate) fn smaller_for_a_while(method: Restart, seed: u64, safeguards: Safegu
         });
         work(&world, &db, &model, 10);
         settle(&world, &db)?;
-        let store = db.store().clone();
-        world.sim.run(async move { store.checkpoint().await }).map_err(|e| e.to_string())?;
-        let state = model.state_now();
-        drop(db);
-        let (world, db, is, _) = reopen(seed, world.crash(Choice::None), &[state], safeguards)?;
-        go_on(&world, &db, &is).map(drop)
+        crash_behind_a_checkpoint(seed, (world, db, model), safeguards)
     })
 }
 

@@ -4,6 +4,7 @@ use crate::common::{Client, Reply, database};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
+use std::time::Duration;
 use terrace_engine::EngineError;
 
 /// Parameters' types, and the statement.
@@ -161,10 +162,11 @@ async fn plans_that_are_kept_answer_as_new_ones() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_goes_with_what_it_was_made_for() {
     let mut c = filled().await;
-    c.run("PREPARE kept (int) AS SELECT id, a, z::text, y::text FROM t WHERE a = $1 ORDER BY id LIMIT 1")
-        .await
-        .unwrap();
-    let row = "1|1|2024-01-02 00:00:00+00|\\x03";
+    // The constants are shown when the statement is planned.
+    let shown = r"timestamptz '2024-01-02 00:00Z'::text, '\x03'::bytea::text";
+    let sql = format!("PREPARE kept (int) AS SELECT id, a, {shown} FROM t WHERE a = $1 ORDER BY id LIMIT 1");
+    c.run(&sql).await.unwrap();
+    let row = r"1|1|2024-01-02 00:00:00+00|\x03";
     for _ in 0..3 {
         c.rows("EXECUTE kept (1)", &[row]).await;
     }
@@ -197,13 +199,15 @@ async fn a_plan_goes_with_what_it_was_made_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_is_of_the_role_that_may_run_it() {
     let mut c = filled().await;
-    for sql in ["CREATE ROLE reader", "GRANT SELECT ON t TO reader"] {
+    for sql in ["CREATE ROLE reader", "CREATE ROLE stranger", "GRANT SELECT ON t TO reader"] {
         c.run(sql).await.unwrap();
     }
     c.run("PREPARE kept (int) AS SELECT id FROM t WHERE a = $1 AND id < 4 ORDER BY id").await.unwrap();
     for _ in 0..3 {
         c.rows("EXECUTE kept (1)", &["1"]).await;
     }
+    c.run("SET ROLE stranger").await.unwrap();
+    c.fails("EXECUTE kept (1)", "42501").await;
     c.run("SET ROLE reader").await.unwrap();
     for _ in 0..3 {
         c.rows("EXECUTE kept (1)", &["1"]).await;
@@ -254,4 +258,44 @@ async fn a_session_keeps_some_plans() {
     assert_eq!(c.session.generic_plans(), 64);
     c.run("DEALLOCATE ALL").await.unwrap();
     assert_eq!(c.session.generic_plans(), 0);
+}
+
+/// A row that has changed while a kept plan waited for it is evaluated again with that plan, and the run's own values.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_plan_sees_a_row_that_changed_meanwhile() {
+    let db = database().await;
+    let mut a = Client::new(&db);
+    a.ok("CREATE TABLE t (id int PRIMARY KEY, n numeric)", "CREATE TABLE").await;
+    a.ok("INSERT INTO t VALUES (1, 100), (2, 100)", "INSERT 0 2").await;
+    let cases = [
+        ("UPDATE t SET n = n - $2 WHERE id = $1 AND n >= $2 RETURNING n", "(1, 30)", &["40"][..]),
+        ("UPDATE t SET n = n - $2 WHERE id = $1 AND n >= $2 RETURNING n", "(1, 80)", &[]),
+        ("SELECT n - $2 FROM t WHERE id = $1 FOR UPDATE", "(1, 5)", &["65"]),
+        ("DELETE FROM t WHERE id = $1 AND n >= $2 RETURNING id", "(1, 70)", &["1"]),
+    ];
+    for (sql, values, answer) in cases {
+        let mut b = Client::new(&db);
+        b.session.run_by_key(false);
+        b.run(&format!("PREPARE kept (int, numeric) AS {sql}")).await.unwrap();
+        for _ in 0..3 {
+            b.ok("BEGIN", "BEGIN").await;
+            b.run("EXECUTE kept (2, 1)").await.unwrap();
+            b.ok("ROLLBACK", "ROLLBACK").await;
+        }
+        assert!(b.session.generic_plans() > 0, "{sql}");
+        a.ok("UPDATE t SET n = 100", "UPDATE 2").await;
+        a.ok("BEGIN", "BEGIN").await;
+        a.ok("UPDATE t SET n = n - 30 WHERE id = 1", "UPDATE 1").await;
+        let waits = tokio::spawn(async move {
+            b.run("BEGIN").await.unwrap();
+            let reply = b.run(&format!("EXECUTE kept {values}")).await.unwrap();
+            b.run("ROLLBACK").await.unwrap();
+            reply
+        });
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert!(!waits.is_finished(), "{sql} did not wait");
+        a.ok("COMMIT", "COMMIT").await;
+        let answer = answer.iter().map(|row| row.to_string()).collect();
+        assert_eq!(waits.await.unwrap(), Reply::Rows(answer), "{sql} with {values}");
+    }
 }
