@@ -1,6 +1,7 @@
 //! The relations themselves: each is a list of typed columns and the rows that the catalogue implies.
 use super::System;
 use super::system::*;
+use crate::access::Actor;
 use crate::values::PG_TYPE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder,
@@ -22,6 +23,7 @@ mod composites;
 mod depend;
 pub(crate) mod domains;
 pub(crate) mod foreign;
+mod grants;
 pub(crate) mod live;
 pub(crate) mod own;
 mod rows;
@@ -118,6 +120,10 @@ pub(crate) fn table(
     let mut columns = columns_of(shape);
     let mut rows = match (system, name) {
         (Some(system), "pg_settings") => rows::settings(&system.settings.lock()),
+        (Some(system), _) if grants::lists(schema, name) => {
+            let acting = system.settings.lock().acting().to_string();
+            grants::rows(catalog, &Actor::named(&acting, catalog), name)
+        }
         _ => rows::rows(catalog, schema, name),
     };
     if let Some(oid) = own::table_oid(schema, name) {

@@ -6,8 +6,6 @@ pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
 
 pub(crate) const OWNER_OID: u32 = 10;
-/// The role that stands for the database's owner: the schema public is its own. Nobody logs in as it.
-pub(crate) const DATABASE_OWNER: (u32, &str) = (6171, "pg_database_owner");
 pub(crate) const PG_CATALOG_OID: u32 = 11;
 pub(crate) const PUBLIC_OID: u32 = 2200;
 pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;

@@ -17,7 +17,6 @@ use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::changes::{assigned, called, delete_over, is_numbered, update_over};
 use crate::statement::checks::round;
 use crate::statement::lock_rows::within::queries;
-use crate::statement::reads;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
@@ -62,19 +61,21 @@ impl Run<'_> {
         let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
         self.refuse_changed([&table])?;
         let called = called(&update.target, update.alias.as_ref());
-        if reads::update_reads(update, (&table, &called)) {
-            self.permit(&table, Rights::SELECT).await?;
-        }
         refuse_locks_beside(update.with.as_ref(), update.filter.as_ref())?;
+        let assigned = assigned(&update.set, &table)?;
+        let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
+        self.permit_columns(&table, Rights::UPDATE, &positions).await?;
+        self.permit_returning((&table, &called), &update.returning).await?;
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
-        let assigned = assigned(&update.set, &table)?;
         let plan = run.plan_over(&update_over(update, (&table, &called), settled.condition(), &assigned)).await?;
-        let positions = assigned.iter().map(|(at, _)| *at).collect();
         let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
         let numbered = numbered.map(|(at, _)| *at).collect();
-        let source = Source { table: &table, plan, assigned: Some(positions), numbered };
-        let (count, rows) = run.change(source, !update.returning.is_empty()).await?;
+        let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered };
+        let (count, rows) = match run.change(source, !update.returning.is_empty()).await {
+            Err(error) => return Err(self.hidden(error, &positions).await),
+            changed => changed?,
+        };
         run.changed(&table, &called, &update.returning, count, rows).await
     }
 
@@ -82,9 +83,7 @@ impl Run<'_> {
         let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
         self.refuse_changed([&table])?;
         let called = called(&delete.target, delete.alias.as_ref());
-        if reads::delete_reads(delete, (&table, &called)) {
-            self.permit(&table, Rights::SELECT).await?;
-        }
+        self.permit_returning((&table, &called), &delete.returning).await?;
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);
