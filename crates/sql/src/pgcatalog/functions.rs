@@ -1,10 +1,11 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
 mod classes;
+mod comments;
 pub(crate) mod indexes;
 pub(crate) mod privileges;
 mod quoting;
 
-use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, schema_comment, views};
+use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
@@ -39,13 +40,6 @@ struct Call<'a> {
 }
 
 type Body = fn(&Call<'_>) -> Result<ArrayRef>;
-
-/// What COMMENT has said of an object whose OID is the first argument, or of its column of that number.
-fn comment(c: &Call<'_>, row: usize, position: Option<i64>) -> Result<Option<String>> {
-    let position = position.and_then(|position| u32::try_from(position).ok());
-    let of = c.oid(0, row)?.zip(position);
-    Ok(of.and_then(|(oid, position)| c.catalog.comment((ObjectId(oid), position))).map(str::to_owned))
-}
 
 /// A function that DataFusion does not know, by its name without schema, e.g. `format_type`.
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
@@ -195,21 +189,8 @@ fn about_objects() -> Vec<Entry> {
     use DataType::{Boolean, UInt32, Utf8};
     vec![
         ("acldefault", Utf8, |c| c.texts(default_privileges)),
-        ("col_description", Utf8, |c| {
-            c.texts(|c, i| Ok(comment(c, i, c.int(1, i)?)?.filter(|_| c.arguments.len() == 2)))
-        }),
-        ("obj_description", Utf8, |c| {
-            c.texts(|c, i| match c.text(1, i)? {
-                Some(class) if class == "pg_namespace" => {
-                    Ok(c.oid(0, i)?.and_then(|oid| schema_comment(c.catalog, oid)))
-                }
-                class => {
-                    let is_type = c.oid(0, i)?.is_some_and(|oid| c.catalog.space_of_type(oid).is_some());
-                    let of = if is_type { "pg_type" } else { "pg_class" };
-                    if class.is_none_or(|class| class == of) { comment(c, i, Some(0)) } else { Ok(None) }
-                }
-            })
-        }),
+        ("col_description", Utf8, |c| c.texts(comments::of_column)),
+        ("obj_description", Utf8, |c| c.texts(comments::of_object)),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
                 let key = c.index(0, i)?.filter(|(_, i)| i.is_constraint());

@@ -30,7 +30,7 @@ mod rows;
 mod shapes;
 pub(crate) mod views;
 
-pub(crate) use rows::{is_always_empty, schema_comment};
+pub(crate) use rows::{constraint_comments, is_always_empty, schema_comment};
 
 /// A value of a system relation.
 pub(crate) enum V {

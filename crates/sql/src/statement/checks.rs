@@ -311,6 +311,7 @@ impl Run<'_> {
     }
 
     pub(crate) async fn set_checks(&self, table: &Table, checks: Vec<Check>) -> Result<Arc<Table>> {
+        self.follow_checks(table, &checks).await?;
         let set = async { self.cell.lock().await.open().set_checks(table, checks).await };
         self.cancel.run(set).await
     }

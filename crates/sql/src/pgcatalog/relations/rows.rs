@@ -12,6 +12,7 @@ use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
 use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{DefaultOf, FIRST_OWNER, Grant, Member, Securable, THE_DATABASE};
+use terrace_engine::catalog::comments::OF_CONSTRAINT;
 use terrace_engine::catalog::roles::members_of_system;
 use terrace_engine::types::enums::Label;
 use terrace_engine::types::{Digits, EnumType};
@@ -477,10 +478,13 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let tables = catalog.tables().flat_map(|t| t.indexes.iter().map(|index| index.oid).chain([t.oid]));
     let classes = catalog.composite_types().map(|of| ObjectId(of.def().class));
     let there: BTreeSet<_> = tables.chain(catalog.views().map(|view| view.oid)).chain(classes).collect();
-    let comments = catalog.comments().filter(|((oid, _), _)| there.contains(oid));
+    let comments = catalog.comments().filter(|((oid, at), _)| there.contains(oid) && *at < OF_CONSTRAINT);
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
+    let of_constraints = constraint_comments(catalog).into_iter().map(|(oid, text)| {
+        row! {objoid: oid, classoid: PG_CONSTRAINT_OID, objsubid: 0, description: text}
+    });
     let of_types = catalog.comments().filter(|((oid, _), _)| catalog.space_of_type(oid.0).is_some());
     let of_types = of_types.map(|((oid, _), text)| {
         row! {objoid: oid.0, classoid: PG_TYPE_OID, objsubid: 0, description: text}
@@ -489,7 +493,24 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
         let text = schema_comment(catalog, oid)?;
         Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
     });
-    comments.map(row).chain(of_types).chain(of_schemas).collect()
+    comments.map(row).chain(of_types).chain(of_schemas).chain(of_constraints).collect()
+}
+
+/// What COMMENT has said of constraints, by their OIDs.
+pub(crate) fn constraint_comments(catalog: &Catalog) -> Vec<(u32, &str)> {
+    let own = |oid: ObjectId| catalog.comment((oid, OF_CONSTRAINT)).map(|text| (oid.0, text));
+    let mut all = vec![];
+    for table in catalog.tables() {
+        all.extend(table.indexes.iter().filter(|index| index.is_constraint()).filter_map(|index| own(index.oid)));
+        all.extend(table.foreign_keys.iter().filter_map(|key| own(key.oid)));
+        for (_, name, text) in catalog.check_comments(table.oid) {
+            let at = table.checks.iter().position(|check| check.name == name);
+            all.extend(at.map(|at| (check_oid(table, at), text)));
+        }
+    }
+    let of_domains = catalog.domains().flat_map(|domain| &domain.checks);
+    all.extend(of_domains.filter_map(|check| own(ObjectId(check.oid))));
+    all
 }
 
 /// The OID of a column's default.
