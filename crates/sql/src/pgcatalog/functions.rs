@@ -675,7 +675,7 @@ fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
 
 /// Cancels or ends sessions by their process ids; false, and a warning, where there is none.
 fn signal(c: &Call<'_>, cancels: bool) -> Result<ArrayRef> {
-    let one = |pid: i64| {
+    let one = |pid: i64| -> Result<bool> {
         let Some(system) = &c.info.system else { return Ok(false) };
         let sessions = system.observed.sessions();
         let Some(session) = sessions.iter().find(|session| i64::from(session.pid) == pid) else {

@@ -19,6 +19,7 @@ macro_rules! row {
     ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
 }
 
+mod accessible;
 mod composites;
 mod depend;
 pub(crate) mod domains;
@@ -120,9 +121,13 @@ pub(crate) fn table(
     let mut columns = columns_of(shape);
     let mut rows = match (system, name) {
         (Some(system), "pg_settings") => rows::settings(&system.settings.lock()),
-        (Some(system), _) if grants::lists(schema, name) => {
-            let acting = system.settings.lock().acting().to_string();
-            grants::rows(catalog, &Actor::named(&acting, catalog), name)
+        (Some(system), _) if schema == "information_schema" => {
+            let acting = system.settings.lock().acting();
+            let actor = Actor::named(&acting, catalog);
+            match grants::lists(name) {
+                true => grants::rows(catalog, &actor, name),
+                false => accessible::rows(catalog, &actor, name, rows::rows(catalog, schema, name)),
+            }
         }
         _ => rows::rows(catalog, schema, name),
     };

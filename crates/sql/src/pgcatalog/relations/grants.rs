@@ -31,9 +31,8 @@ struct Listed {
 }
 
 /// Whether it is one of these relations.
-pub(super) fn lists(schema: &str, name: &str) -> bool {
-    const NAMES: [&str; 4] = ["column_privileges", "role_column_grants", "role_table_grants", "table_privileges"];
-    schema == "information_schema" && NAMES.contains(&name)
+pub(super) fn lists(name: &str) -> bool {
+    matches!(name, "column_privileges" | "role_column_grants" | "role_table_grants" | "table_privileges")
 }
 
 pub(super) fn rows(catalog: &Catalog, actor: &Actor, name: &str) -> Vec<Row> {
