@@ -36,7 +36,8 @@ pub(super) fn lists(name: &str) -> bool {
 }
 
 pub(super) fn rows(catalog: &Catalog, actor: &Actor, name: &str) -> Vec<Row> {
-    let catalog = &*catalog.without_others();
+    let seen = catalog.without_others();
+    let catalog: &Catalog = &seen;
     let of_columns = matches!(name, "column_privileges" | "role_column_grants");
     let of_roles = name.starts_with("role_");
     let is_shown = |one: &Listed| {
