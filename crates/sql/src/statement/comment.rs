@@ -46,7 +46,7 @@ impl Run<'_> {
     pub(crate) async fn follow_checks(&self, table: &Table, checks: &[Check]) -> Result<()> {
         let catalog = self.begin_statement().await;
         let has = |checks: &[Check], name: &str| checks.iter().any(|check| check.name == name);
-        for (position, name, text) in catalog.check_comments(table.oid).filter(|(_, name, _)| !has(checks, name)) {
+        for (position, _, text) in catalog.check_comments(table.oid).filter(|(_, name, _)| !has(checks, name)) {
             // One of as many has another name.
             let is_new = |check: &&Check| table.checks.len() == checks.len() && !has(&table.checks, &check.name);
             let text = checks.iter().find(is_new).map(|check| format!("{}\0{text}", check.name));

@@ -202,7 +202,8 @@ impl Run<'_> {
             true => (READ_FILES, "pg_read_server_files", "from"),
             false => (WRITE_FILES, "pg_write_server_files", "to"),
         };
-        if !self.info.actor(&self.begin_statement().await).has(oid) {
+        let catalog = self.begin_statement().await;
+        if !self.info.actor(&catalog).has(oid) {
             let message = format!("must be superuser or have privileges of the {role} role to COPY {verb} a file");
             return Err(EngineError::new("42501", message)
                 .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."));
