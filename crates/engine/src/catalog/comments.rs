@@ -10,7 +10,7 @@
 //! 3. A database of before has no rows here: it has no comments.
 //! 4. A constraint that is an index, a foreign key or a domain's has an object id, and its comment the position 2^30. A
 //!    CHECK constraint of a table has none: the table has its comment, at a position from 2^30 on, and the text begins
-//!    with the constraint's name and a NUL.
+//!    with the length of the constraint's name in bytes, a colon and the name ([`of_check`]).
 use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table};
 use crate::error::Result;
@@ -26,6 +26,11 @@ pub type Commented = (ObjectId, u32);
 
 /// Invariant 4.
 pub const OF_CONSTRAINT: u32 = 1 << 30;
+
+/// The text that is kept of what is said of a CHECK constraint (invariant 4).
+pub fn of_check(name: &str, text: &str) -> String {
+    format!("{}:{name}{text}", name.len())
+}
 
 pub(crate) type Comments = BTreeMap<Commented, String>;
 
@@ -58,7 +63,8 @@ impl Catalog {
     pub fn check_comments(&self, table: ObjectId) -> impl Iterator<Item = (u32, &str, &str)> {
         let all = self.comments.range((table, OF_CONSTRAINT)..=(table, u32::MAX));
         all.filter_map(|((_, position), text)| {
-            let (name, text) = text.split_once('\0')?;
+            let (length, rest) = text.split_once(':')?;
+            let (name, text) = rest.split_at_checked(length.parse().ok()?)?;
             Some((*position, name, text))
         })
     }

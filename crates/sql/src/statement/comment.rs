@@ -5,7 +5,7 @@ use crate::pgcatalog;
 use crate::statement::enums::{own_name, undefined_type};
 use crate::statement::run::Run;
 use crate::values::is_sequence;
-use terrace_engine::catalog::comments::{Commented, OF_CONSTRAINT};
+use terrace_engine::catalog::comments::{Commented, OF_CONSTRAINT, of_check};
 use terrace_engine::{Among, Catalog, Check, EngineError, Result, Space, Table};
 use terrace_grammar::statement::{Comment, Name, ObjectKind};
 use terrace_storage::ObjectId;
@@ -25,7 +25,9 @@ impl Run<'_> {
                     let owner = (constraint.owner, named(comment));
                     self.info.actor(&catalog).require_owner(&catalog, owner.0, owner.1)?;
                     let text = comment.text.as_deref().filter(|text| !text.is_empty());
-                    let text = text.map(|text| format!("{}{text}", constraint.prefix));
+                    let text = text.map(|text| {
+                        constraint.check.as_ref().map_or_else(|| text.to_owned(), |name| of_check(name, text))
+                    });
                     return txn.comment(constraint.of, text.as_deref()).await;
                 }
                 None => commented(&catalog, comment)?,
@@ -49,7 +51,7 @@ impl Run<'_> {
         for (position, _, text) in catalog.check_comments(table.oid).filter(|(_, name, _)| !has(checks, name)) {
             // One of as many has another name.
             let is_new = |check: &&Check| table.checks.len() == checks.len() && !has(&table.checks, &check.name);
-            let text = checks.iter().find(is_new).map(|check| format!("{}\0{text}", check.name));
+            let text = checks.iter().find(is_new).map(|check| of_check(&check.name, text));
             let of = (table.oid, position);
             let change = async { self.cell.lock().await.open().comment(of, text.as_deref()).await };
             self.cancel.run(change).await?;
@@ -62,8 +64,8 @@ impl Run<'_> {
 struct Constraint {
     of: Commented,
     owner: ObjectId,
-    /// What the text begins with that is kept.
-    prefix: String,
+    /// Its name, where it is a CHECK constraint of a table.
+    check: Option<String>,
 }
 
 /// 42P01, 42704
@@ -71,7 +73,7 @@ fn constraint(catalog: &Catalog, comment: &Comment, name: &str) -> Result<Constr
     let missing = |what: String| EngineError::new("42704", format!("constraint \"{name}\" for {what} does not exist"));
     let found = |oid: u32, owner: ObjectId| {
         let of = (ObjectId(oid), OF_CONSTRAINT);
-        Ok(Constraint { of, owner, prefix: String::new() })
+        Ok(Constraint { of, owner, check: None })
     };
     if comment.kind == Some(ObjectKind::Domain) {
         let (of, _) = type_of_user(&comment.name, true, catalog)?;
@@ -98,7 +100,7 @@ fn constraint(catalog: &Catalog, comment: &Comment, name: &str) -> Result<Constr
     let known = positions.iter().find(|(_, own)| *own == name).map(|(at, _)| *at);
     let free = || positions.iter().map(|(at, _)| at + 1).max().unwrap_or(OF_CONSTRAINT);
     let of = (table.oid, known.unwrap_or_else(free));
-    Ok(Constraint { of, owner: table.oid, prefix: format!("{name}\0") })
+    Ok(Constraint { of, owner: table.oid, check: Some(name.to_owned()) })
 }
 
 /// Whose owner may say something of an object: an index is its table's, a relation that stands for a type the type's.
