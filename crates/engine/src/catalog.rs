@@ -304,9 +304,11 @@ impl Catalog {
     }
 
     pub fn role(&self, name: &str) -> Option<Role> {
-        self.roles.get(name).cloned().or_else(|| (name == FIRST_ROLE).then(Role::first))
+        let first = || (name == FIRST_ROLE).then(Role::first);
+        let of_system = || Role::of_system().find(|role| role.name == name);
+        self.roles.get(name).cloned().or_else(first).or_else(of_system)
     }
-    /// By name.
+    /// Those that are no roles of the system, by name.
     pub fn roles(&self) -> impl Iterator<Item = Role> {
         let first = (!self.roles.contains_key(FIRST_ROLE)).then(Role::first);
         let mut all: Vec<Role> = self.roles.values().cloned().chain(first).collect();

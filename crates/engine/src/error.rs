@@ -1,9 +1,9 @@
 //! Errors that carry an SQLSTATE.
-use crate::catalog::Table;
 use crate::catalog::names::Space;
+use crate::catalog::{Index, Table};
 use crate::types::{DataType, DatumRef};
 use std::fmt::Display;
-use terrace_storage::StorageError;
+use terrace_storage::{ObjectId, StorageError};
 
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
@@ -11,12 +11,23 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SqlState(pub &'static str);
 
+/// Values of a table's columns that a detail shows.
+#[derive(Debug, Clone)]
+pub enum Shown {
+    /// Those of a row: columns by their positions, with their values as texts.
+    Row(Vec<(usize, String)>),
+    /// Those of a key's columns; and what is told who may not read them all.
+    Key(Vec<usize>, Option<String>),
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct EngineError {
     pub state: SqlState,
     pub message: String,
     pub detail: Option<String>,
+    /// What of a table's rows the detail shows: who may not read that is told less.
+    pub shown: Option<Box<(ObjectId, Shown)>>,
     pub hint: Option<String>,
     /// Where in the client's data it happened, e.g. `COPY t, line 3, column a: "x"`.
     pub context: Option<String>,
@@ -36,6 +47,7 @@ impl EngineError {
             state: SqlState(state),
             message: message.into(),
             detail: None,
+            shown: None,
             hint: None,
             context: None,
             table: None,
@@ -53,6 +65,11 @@ impl EngineError {
     }
     pub fn with_detail(mut self, detail: impl Into<String>) -> EngineError {
         self.detail = Some(detail.into());
+        self
+    }
+    /// Says what of a table the detail shows.
+    pub fn showing(mut self, table: &Table, shown: Shown) -> EngineError {
+        self.shown = Some(Box::new((table.oid, shown)));
         self
     }
     pub fn with_hint(mut self, hint: impl Into<String>) -> EngineError {
@@ -115,21 +132,28 @@ impl EngineError {
     }
 
     // ---- constraints
-    pub fn not_null(table: &Table, column: &str, row: impl Display) -> EngineError {
+    pub fn not_null(table: &Table, column: &str, row: Vec<(usize, String)>) -> EngineError {
         EngineError::new(
             "23502",
             format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name),
         )
-        .with_detail(format!("Failing row contains {row}."))
+        .with_row(table, row)
         .on_table(table)
         .on_column(column)
     }
+    /// Shows the row that was refused.
+    pub fn with_row(self, table: &Table, row: Vec<(usize, String)>) -> EngineError {
+        let values: Vec<&str> = row.iter().map(|(_, value)| value.as_str()).collect();
+        let detail = format!("Failing row contains ({}).", values.join(", "));
+        self.with_detail(detail).showing(table, Shown::Row(row))
+    }
     /// `key` reads `(a, b)=(1, x)`.
-    pub(crate) fn duplicate_key(table: &Table, index: &str, key: impl Display) -> EngineError {
-        EngineError::new("23505", format!("duplicate key value violates unique constraint \"{index}\""))
+    pub(crate) fn duplicate_key(table: &Table, index: &Index, key: impl Display) -> EngineError {
+        EngineError::new("23505", format!("duplicate key value violates unique constraint \"{}\"", index.name))
             .with_detail(format!("Key {key} already exists."))
+            .showing(table, Shown::Key(index.keys().to_vec(), None))
             .on_table(table)
-            .on_constraint(index)
+            .on_constraint(&index.name)
     }
     pub(crate) fn cannot_create_unique(table: &Table, index: &str, key: impl Display) -> EngineError {
         EngineError::new("23505", format!("could not create unique index \"{index}\""))

@@ -37,7 +37,7 @@ pub use catalog::temporary::OnCommit;
 pub use catalog::views::{View, ViewUse};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
-pub use error::{EngineError, Result, SqlState};
+pub use error::{EngineError, Result, Shown, SqlState};
 pub use locks::LockMode;
 pub use peek::Peek;
 pub use row::{RowBuf, RowView};

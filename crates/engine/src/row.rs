@@ -172,13 +172,20 @@ fn check(table: &Table, row: &[Datum]) -> Result<()> {
         }
         if datum.is_null() {
             if column.not_null && !column.dropped {
-                return Err(EngineError::not_null(table, &column.name, RowText(row)));
+                let texts = row.iter().map(|value| value_text(&value.to_string()));
+                return Err(EngineError::not_null(table, &column.name, texts.enumerate().collect()));
             }
         } else {
             column.data_type.admits(datum.as_ref()).map_err(|e| e.on_table(table).on_column(&column.name))?;
         }
     }
     Ok(())
+}
+
+/// PostgreSQL shows at most 64 bytes of a value.
+fn value_text(text: &str) -> String {
+    let cut = text.floor_char_boundary(64);
+    format!("{}{}", &text[..cut], if cut < text.len() { "..." } else { "" })
 }
 
 /// `(1, x, null)`, as in PostgreSQL's details.
@@ -188,11 +195,7 @@ impl fmt::Display for RowText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
         for (i, d) in self.0.iter().enumerate() {
-            let text = d.to_string();
-            // PostgreSQL shows at most 64 bytes of a value.
-            let cut = text.floor_char_boundary(64);
-            let dots = if cut < text.len() { "..." } else { "" };
-            write!(f, "{}{}{dots}", if i > 0 { ", " } else { "" }, &text[..cut])?;
+            write!(f, "{}{}", if i > 0 { ", " } else { "" }, value_text(&d.to_string()))?;
         }
         f.write_str(")")
     }

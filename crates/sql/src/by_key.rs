@@ -202,7 +202,8 @@ impl ByKey {
             Action::Select { .. } | Action::Range(_) => Rights::SELECT,
             Action::Update { .. } => Rights::SELECT | Rights::UPDATE,
             Action::Delete { .. } => Rights::SELECT | Rights::DELETE,
-            Action::Insert { .. } => Rights::INSERT,
+            // What an error tells of a key is what the role may read.
+            Action::Insert { .. } => Rights::SELECT | Rights::INSERT,
         };
         Actor::named(role, catalog).permit(catalog, &self.table, rights).ok()?;
         Some(ByKey { role: role.clone(), ..self })

@@ -26,8 +26,6 @@ use terrace_engine::{Catalog, Table};
 /// The one database and the one role there are.
 pub const DATABASE: &str = system::DATABASE;
 pub const ROLE: &str = system::OWNER;
-/// The role that stands for the database's owner.
-pub(crate) const DATABASE_OWNER: &str = system::DATABASE_OWNER.1;
 
 /// What the functions about the session answer.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +59,8 @@ impl std::fmt::Debug for System {
         f.write_str("a running database")
     }
 }
+
+pub(crate) use relations::own::AUTHID_OID;
 
 pub(crate) use crate::parse::is_system_schema as is_schema;
 

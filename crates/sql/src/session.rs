@@ -464,6 +464,15 @@ impl Session {
         Some(self.catalog().await.space_name(space))
     }
 
+    /// An error as the current role may see it.
+    async fn hidden(&self, error: EngineError) -> EngineError {
+        if error.shown.is_none() {
+            return error;
+        }
+        let catalog = self.catalog().await;
+        crate::access::hidden(error, &self.info.actor(&catalog), &catalog, &[])
+    }
+
     /// The catalogue that the next statement would see.
     pub async fn catalog(&self) -> Arc<Catalog> {
         match &self.shared.cell.lock().await.txn {
@@ -534,10 +543,14 @@ impl Session {
                     (Ok(()), Outcome::Command { tag, .. }) => running.returned(rows_of(tag)),
                     _ => {}
                 }
-                committed.map(|()| outcome)
+                match committed {
+                    Ok(()) => Ok(outcome),
+                    Err(error) => Err(self.hidden(error).await),
+                }
             }
             Err(error) => {
                 running.failed();
+                let error = self.hidden(error).await;
                 self.shared.fail().await;
                 self.canceller.end(&token);
                 Err(error)
@@ -748,7 +761,10 @@ impl Session {
         let open = self.transaction().await;
         let committed = Box::pin(self.shared.commit()).await;
         self.end_cursors(open.filter(|_| committed.is_ok()));
-        committed
+        match committed {
+            Err(error) => Err(self.hidden(error).await),
+            done => done,
+        }
     }
 
     /// Gives up the open transaction without waiting: it is rolled back in the background. No rows of it may be under

@@ -35,6 +35,7 @@ pub(crate) mod kind;
 pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod maintain;
+mod named;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod reads;

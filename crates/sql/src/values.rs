@@ -629,8 +629,8 @@ fn check_not_null_of(table: &Table, row: &[Datum], of: impl Fn(&ColumnDef) -> bo
     let Some((_, column)) = live_columns(table).find(null) else {
         return Ok(());
     };
-    let values: Vec<String> = live_columns(table).map(|(at, _)| show(&row[at])).collect();
-    Err(EngineError::not_null(table, &column.name, format!("({})", values.join(", "))))
+    let values = live_columns(table).map(|(at, _)| (at, show(&row[at])));
+    Err(EngineError::not_null(table, &column.name, values.collect()))
 }
 
 /// A value in an error's detail; long text is cut.

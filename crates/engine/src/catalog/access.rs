@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 11 access | object (oid), owner (role's oid), acl (text, NULL: what the kind of object allows by itself), kind (NULL) |
 //! | the same, of default privileges | schema (oid, 0: any), role (oid), acl, kind of the new objects (1 tables, 2 sequences, 3 schemas) |
+//! | the same, of a column | object (oid), number of the column (from 1), acl, kind (4) |
 //! | 12 members | role, member, grantor (oids), admin |
 //!
 //! An acl is a list of `grantee=rights+options/grantor`, in numbers: oids, and bits of [`Rights`]. Grantee 0 is PUBLIC.
@@ -13,9 +14,12 @@
 //! 3. A role that owns an object, or that an acl names, is not dropped.
 //! 4. No role is a member of itself, through whatever others.
 //! 5. Default privileges count when an object is made, and go with their schema.
+//! 6. A column has the privileges of its relation, and its own beside them. These go with the column, and where a
+//!    relation has rows of columns it has a row of its own.
 //!
 //! Source: PostgreSQL 15 documentation, chapter 5.7 (Privileges) and chapter 22 (Database Roles).
-use super::roles::Role;
+pub use super::roles::DATABASE_OWNER;
+use super::roles::{Role, members_of_system};
 use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table, next_version};
 use crate::error::Result;
@@ -32,8 +36,6 @@ pub const PUBLIC_SCHEMA: ObjectId = ObjectId(2200);
 pub const THE_DATABASE: ObjectId = ObjectId(5);
 /// The first role's.
 pub const FIRST_OWNER: u32 = super::roles::FIRST_ROLE_OID;
-/// The role that stands for the database's owner, to whom the schema public belongs. Nobody but superusers is it.
-pub const DATABASE_OWNER: u32 = 6171;
 /// Everybody.
 pub const PUBLIC: u32 = 0;
 
@@ -54,6 +56,8 @@ impl Rights {
     pub const CREATE: Rights = Rights(1 << 8);
     pub const TEMPORARY: Rights = Rights(1 << 9);
     pub const CONNECT: Rights = Rights(1 << 10);
+    /// Those that a column may have.
+    pub const OF_COLUMNS: Rights = Rights(0x27);
 
     /// By PostgreSQL's letters, in the order in which it shows them, with their names.
     pub const ALL: [(Rights, char, &str); 11] = [
@@ -146,6 +150,20 @@ pub struct Access {
     pub owner: u32,
     /// `None`: what its kind allows by itself.
     pub acl: Option<Vec<Grant>>,
+    /// What columns allow beside it, by their positions; none of these is empty.
+    pub columns: BTreeMap<usize, Vec<Grant>>,
+}
+
+impl Access {
+    /// Its columns allow nothing more.
+    pub fn new(owner: u32, acl: Option<Vec<Grant>>) -> Access {
+        Access { owner, acl, columns: BTreeMap::new() }
+    }
+
+    /// Whether it says nothing.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.owner == FIRST_OWNER && self.acl.is_none() && self.columns.is_empty()
+    }
 }
 
 /// Of which new objects default privileges are: what a role makes, in a schema (0: in any), of a kind.
@@ -212,7 +230,7 @@ pub(crate) fn read(row: &[Datum]) -> Result<(ObjectId, Access)> {
             Datum::Text(text) => Some(text.split(',').map(grant).collect::<Option<Vec<Grant>>>()?),
             _ => return None,
         };
-        Some((object(of)?, Access { owner: object(owner)?.0, acl }))
+        Some((object(of)?, Access::new(object(owner)?.0, acl)))
     };
     read().ok_or_else(|| bad("access"))
 }
@@ -225,6 +243,31 @@ pub(crate) fn default_row(of: DefaultOf, acl: &[Grant]) -> Vec<Datum> {
         Securable::Database => unreachable!("databases are not made"),
     };
     vec![Datum::Int8(of.schema.into()), Datum::Int8(of.role.into()), acl_text(acl), Datum::Int4(kind)]
+}
+
+/// Of a column, by its position.
+pub(crate) fn column_row(object: ObjectId, at: usize, acl: &[Grant]) -> Vec<Datum> {
+    let number = Datum::Int8(at as i64 + 1);
+    vec![Datum::Int8(object.0.into()), number, acl_text(acl), Datum::Int4(OF_COLUMN)]
+}
+
+/// The kind in a row of a column.
+pub(crate) const OF_COLUMN: i32 = 4;
+
+/// What a row says of a column; `None`: it is no column's.
+pub(crate) fn read_column(row: &[Datum]) -> Result<Option<(ObjectId, usize, Vec<Grant>)>> {
+    let [_, _, _, Datum::Int4(OF_COLUMN)] = row else { return Ok(None) };
+    let (object, Access { owner: number, acl, .. }) = read(row)?;
+    let at = (number as usize).checked_sub(1);
+    match (at, acl) {
+        (Some(at), Some(acl)) if !acl.is_empty() => Ok(Some((object, at, acl))),
+        _ => Err(bad("access")),
+    }
+}
+
+/// What keeps programs away that know no privileges on columns.
+pub(crate) fn column_note_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("column privileges"), Datum::text("")]
 }
 
 /// What a row says of default privileges; `None`: it is an object's.
@@ -309,6 +352,22 @@ impl Catalog {
         self.stated_acl(object).map_or_else(|| default_acl_of(object, kind, self.owner(object)), <[Grant]>::to_vec)
     }
 
+    /// What columns of an object allow beside what it allows, by their positions.
+    pub fn column_acls(&self, object: ObjectId) -> impl Iterator<Item = (usize, &[Grant])> {
+        let columns = self.access.get(&object).map(|access| &access.columns);
+        columns.into_iter().flatten().map(|(at, acl)| (*at, acl.as_slice()))
+    }
+
+    /// What a column allows beside what its relation allows.
+    pub fn column_acl(&self, object: ObjectId, at: usize) -> &[Grant] {
+        self.access.get(&object).and_then(|access| access.columns.get(&at)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is said of an object.
+    pub fn access_to(&self, object: ObjectId) -> Access {
+        self.access.get(&object).cloned().unwrap_or_else(|| Access::new(self.owner(object), None))
+    }
+
     /// What a role's new objects of a kind allow in a schema; `None`: what the kind allows by itself.
     pub fn acl_of_new(&self, role: u32, schema: ObjectId, kind: Securable) -> Option<Vec<Grant>> {
         let of = |schema| self.defaults.get(&DefaultOf { role, schema, kind });
@@ -343,7 +402,7 @@ impl Catalog {
     }
 
     pub fn role_by_oid(&self, oid: u32) -> Option<Role> {
-        self.roles().find(|role| role.oid == oid)
+        self.roles().chain(Role::of_system()).find(|role| role.oid == oid)
     }
 
     /// A role, and those that it is a member of, through others; `inherits`: only those whose privileges it has.
@@ -357,6 +416,8 @@ impl Catalog {
                 }
             }
             let of = self.members.iter().filter(|m| m.member == next).map(|m| m.role);
+            let of_system = members_of_system().filter(|(_, member)| *member == next).map(|(role, _)| role);
+            let of = of.chain(of_system);
             left.extend(of.filter(|role| found.insert(*role)));
         }
         found

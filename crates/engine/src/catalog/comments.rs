@@ -3,11 +3,14 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | 8 comments | object (oid), position (of a column, from 1; 0: of the whole), text |
+//! | 8 comments | object (oid), position (of a column, from 1; 0: of the whole; from 2^30: of a constraint), text |
 //!
 //! 1. Object ids are never used again: a row of an object that is gone means nothing, and is passed by.
 //! 2. TRUNCATE gives a table and its indexes other object ids; their comments go with them.
 //! 3. A database of before has no rows here: it has no comments.
+//! 4. A constraint that is an index, a foreign key or a domain's has an object id, and its comment the position 2^30. A
+//!    CHECK constraint of a table has none: the table has its comment, at a position from 2^30 on, and the text begins
+//!    with the length of the constraint's name in bytes, a colon and the name ([`of_check`]).
 use super::system::{bad, object};
 use super::{Catalog, ColumnDef, Table};
 use crate::error::Result;
@@ -20,6 +23,14 @@ pub(crate) const COMMENTS: ObjectId = ObjectId(8);
 
 /// What a comment is of: an object, or its column of a position, from 1.
 pub type Commented = (ObjectId, u32);
+
+/// Invariant 4.
+pub const OF_CONSTRAINT: u32 = 1 << 30;
+
+/// The text that is kept of what is said of a CHECK constraint (invariant 4).
+pub fn of_check(name: &str, text: &str) -> String {
+    format!("{}:{name}{text}", name.len())
+}
 
 pub(crate) type Comments = BTreeMap<Commented, String>;
 
@@ -46,6 +57,16 @@ pub(crate) fn read(row: &[Datum]) -> Result<(Commented, String)> {
 impl Catalog {
     pub fn comment(&self, of: Commented) -> Option<&str> {
         self.comments.get(&of).map(String::as_str)
+    }
+
+    /// What is said of the CHECK constraints of a table: positions, names and texts (invariant 4).
+    pub fn check_comments(&self, table: ObjectId) -> impl Iterator<Item = (u32, &str, &str)> {
+        let all = self.comments.range((table, OF_CONSTRAINT)..=(table, u32::MAX));
+        all.filter_map(|((_, position), text)| {
+            let (length, rest) = text.split_once(':')?;
+            let (name, text) = rest.split_at_checked(length.parse().ok()?)?;
+            Some((*position, name, text))
+        })
     }
 
     /// All, also of objects that are gone (invariant 1).

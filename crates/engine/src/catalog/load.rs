@@ -121,11 +121,20 @@ fn assemble_access(catalog: Catalog, access: &Rows, members: &Rows) -> Result<Ca
         return Ok(catalog);
     }
     let (mut own, mut defaults) = (BTreeMap::new(), access::Defaults::new());
+    let mut columns = vec![];
     for row in access {
+        if let Some(of_column) = access::read_column(row)? {
+            columns.push(of_column);
+            continue;
+        }
         match access::read_default(row)? {
             Some((of, acl)) => drop(defaults.insert(of, acl)),
             None => own.extend([access::read(row)?]),
         }
+    }
+    for (object, at, acl) in columns {
+        let of: &mut access::Access = own.get_mut(&object).ok_or_else(|| system::bad("access"))?;
+        of.columns.insert(at, acl);
     }
     let members = members.iter().map(|row| access::read_member(row)).collect::<Result<_>>()?;
     Ok(catalog.with_access(own, members).with_defaults(defaults))

@@ -8,6 +8,7 @@
 //! Source: PostgreSQL 15 documentation, 5.9.3 (The Schema Search Path) and 20.11.1 (`search_path`).
 use super::access::{PUBLIC, Rights, Securable};
 use super::names::Space;
+use super::roles::{READ_ALL_DATA, WRITE_ALL_DATA};
 use super::views::View;
 use super::{Catalog, Table, next_version};
 use parking_lot::{Mutex, RwLock};
@@ -157,7 +158,8 @@ impl Catalog {
         role.superuser || {
             let has = self.with_memberships(role.oid, true);
             let may = |grantee| grantee == PUBLIC || has.contains(&grantee);
-            acl.iter().any(|grant| grant.rights.covers(Rights::USAGE) && may(grant.grantee))
+            let everywhere = [READ_ALL_DATA, WRITE_ALL_DATA].iter().any(|role| has.contains(role));
+            everywhere || acl.iter().any(|grant| grant.rights.covers(Rights::USAGE) && may(grant.grantee))
         }
     }
 

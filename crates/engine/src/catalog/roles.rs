@@ -5,7 +5,8 @@
 //! | 15 roles | oid, name, login, superuser, verifier (NULL: no password), attributes (bits, NULL: none: 1 NOINHERIT, 2 CREATEROLE, 4 CREATEDB, 8 REPLICATION, 16 BYPASSRLS) |
 //!
 //! 1. The first role is there even where the table has no row of it; it is a superuser that may log in, and stays so.
-//! 2. What is stored of a password is a salted verifier, made above; this room compares nothing.
+//! 2. The roles of the system are there, too, without rows; nobody logs in as one, changes one or drops one.
+//! 3. What is stored of a password is a salted verifier, made above; this room compares nothing.
 use super::{ColumnDef, Table};
 use crate::error::{EngineError, Result};
 use crate::types::{DataType, Datum};
@@ -16,6 +17,43 @@ pub const ROLES: ObjectId = ObjectId(15);
 /// The role that a new database has, and its object id.
 pub const FIRST_ROLE: &str = "terrace";
 pub(super) const FIRST_ROLE_OID: u32 = 10;
+
+/// What a member of these may do stands where it is asked.
+pub const READ_ALL_DATA: u32 = 6181;
+pub const WRITE_ALL_DATA: u32 = 6182;
+pub const READ_FILES: u32 = 4569;
+pub const WRITE_FILES: u32 = 4570;
+pub const SIGNAL_BACKEND: u32 = 4200;
+/// The role that stands for the database's owner, to whom the schema public belongs. Nobody but superusers is it.
+pub const DATABASE_OWNER: u32 = 6171;
+
+/// The roles of the system, as PostgreSQL numbers them. Those that are named nowhere else allow what everybody may.
+const OF_SYSTEM: [(u32, &str); 12] = [
+    (DATABASE_OWNER, "pg_database_owner"),
+    (READ_ALL_DATA, "pg_read_all_data"),
+    (WRITE_ALL_DATA, "pg_write_all_data"),
+    (MONITOR, "pg_monitor"),
+    (3374, "pg_read_all_settings"),
+    (3375, "pg_read_all_stats"),
+    (3377, "pg_stat_scan_tables"),
+    (READ_FILES, "pg_read_server_files"),
+    (WRITE_FILES, "pg_write_server_files"),
+    (4571, "pg_execute_server_program"),
+    (SIGNAL_BACKEND, "pg_signal_backend"),
+    (4544, "pg_checkpoint"),
+];
+const MONITOR: u32 = 3373;
+/// Those that one of them is a member of.
+const OF_MONITOR: [u32; 3] = [3374, 3375, 3377];
+
+/// Roles of the system that are members of others: the role, and its member.
+pub fn members_of_system() -> impl Iterator<Item = (u32, u32)> {
+    OF_MONITOR.into_iter().map(|role| (role, MONITOR))
+}
+
+pub fn is_of_system(oid: u32) -> bool {
+    OF_SYSTEM.iter().any(|(own, _)| *own == oid)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
@@ -55,6 +93,10 @@ impl Role {
 
     pub(crate) fn first() -> Role {
         Role { oid: FIRST_ROLE_OID, login: true, superuser: true, ..Role::new(FIRST_ROLE) }
+    }
+
+    pub fn of_system() -> impl Iterator<Item = Role> {
+        OF_SYSTEM.iter().map(|(oid, name)| Role { oid: *oid, ..Role::new(*name) })
     }
 
     fn attributes(&self) -> i32 {

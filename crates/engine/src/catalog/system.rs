@@ -6,7 +6,7 @@
 //! | 1 tables | oid, name, rows, pages (of the last ANALYZE) |
 //! | 2 columns | table, position, name, type (PostgreSQL's oid; of a domain its base's), length (VARCHAR's; 1 of composite types, and of arrays of a type that a user made; else 0), not_null, default_sql (of a generated column its expression, between `generated always as (` and `) stored`), missing (text form; of an enum its position, of a composite type its bytes), dropped, domain (its oid), digits (that values keep beyond what the type says: of a second, or PostgreSQL's modifier of a numeric) |
 //! | 3 indexes | oid, table, name, columns (positions, "0,2", or see [`super::extras`]), unique, primary, root (page), created_by (transaction) |
-//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, composite types, temporary tables, privileges, domains, schemas, default privileges, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
+//! | 4 checks | table, name, sql. Rows of table 0 say that there are foreign keys, views, comments, enums, composite types, temporary tables, privileges, domains, schemas, default privileges, privileges on columns, columns with digits, and generated columns: a program that knows none refuses the row, because it would not check or keep them |
 //! | 5 foreign_keys | see [`super::foreign`] |
 //! | 6 views, 7 view_uses | see [`super::views`] |
 //! | 8 comments | see [`super::comments`] |
@@ -231,7 +231,7 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
     let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
-    let own_types = [composites_row(), nested_domains_row()];
+    let own_types = [composites_row(), nested_domains_row(), access::column_note_row()];
     let mut notes = notes.chain([access::default_note_row(), generated_row()]).chain(own_types);
     match row {
         note if notes.any(|known| *note == known) => Ok(None),

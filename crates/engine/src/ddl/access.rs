@@ -1,8 +1,8 @@
 //! Owners, privileges and memberships change, inside a transaction and under the lock of definitions.
 use super::system_table;
 use crate::catalog::access::{
-    ACCESS, Access, DefaultOf, Defaults, FIRST_OWNER, Grant, MEMBERS, Member, default_note_row, default_row,
-    member_row, note_row, row,
+    ACCESS, Access, DefaultOf, Defaults, Grant, MEMBERS, Member, OF_COLUMN, column_note_row, column_row,
+    default_note_row, default_row, member_row, note_row, row,
 };
 use crate::catalog::roles::Role;
 use crate::catalog::{Catalog, system};
@@ -20,7 +20,7 @@ impl Txn {
     /// Says who owns an object, and what others may do with it. The caller has the lock of definitions.
     pub async fn set_access(&mut self, object: ObjectId, access: Access) -> Result<()> {
         self.lock_ddl().await?;
-        let stated = (access.owner != FIRST_OWNER || access.acl.is_some()).then_some(access);
+        let stated = (!access.is_usual()).then_some(access);
         self.put_access(object, stated.as_ref()).await?;
         let catalog = self.catalog().with_access_to(object, stated);
         self.set_catalog(Arc::new(catalog));
@@ -30,13 +30,34 @@ impl Txn {
     async fn put_access(&mut self, object: ObjectId, access: Option<&Access>) -> Result<()> {
         if self.catalog().accesses().any(|(known, _)| known == object) {
             let key = Datum::Int8(object.0.into());
-            self.change_definitions(ACCESS, |row| row[0] == key && row[3].is_null(), |_| None).await?;
+            let of_it = |row: &[Datum]| row[3].is_null() || row[3] == Datum::Int4(OF_COLUMN);
+            self.change_definitions(ACCESS, |row| row[0] == key && of_it(row), |_| None).await?;
         }
         if let Some(access) = access {
-            self.insert(system_table(ACCESS), &row(object, access)).await?;
+            self.insert_access(object, access).await?;
             self.note_privileges().await?;
         }
         Ok(())
+    }
+
+    async fn insert_access(&mut self, object: ObjectId, access: &Access) -> Result<()> {
+        self.insert(system_table(ACCESS), &row(object, access)).await?;
+        for (at, acl) in &access.columns {
+            self.insert(system_table(ACCESS), &column_row(object, *at, acl)).await?;
+        }
+        if !access.columns.is_empty() {
+            self.note_feature(&column_note_row()).await?;
+        }
+        Ok(())
+    }
+
+    /// What is said of a column goes with it.
+    pub(super) async fn delete_column_access(&mut self, object: ObjectId, at: usize) -> Result<()> {
+        let mut access = self.catalog().access_to(object);
+        match access.columns.remove(&at) {
+            Some(_) => self.set_access(object, access).await,
+            None => Ok(()),
+        }
     }
 
     /// Says what new objects allow; `None`: what their kind allows by itself.
@@ -91,7 +112,7 @@ impl Txn {
         (old, new): (ObjectId, ObjectId),
     ) -> Result<Catalog> {
         let Some((_, access)) = before.accesses().find(|(known, _)| *known == old) else { return Ok(catalog) };
-        self.insert(system_table(ACCESS), &row(new, access)).await?;
+        self.insert_access(new, access).await?;
         Ok(catalog.with_access_to(old, None).with_access_to(new, Some(access.clone())))
     }
 

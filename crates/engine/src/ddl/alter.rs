@@ -179,6 +179,7 @@ impl Txn {
         if self.catalog().comment(comment).is_some() {
             self.comment(comment, None).await?;
         }
+        self.delete_column_access(table.oid, at).await?;
         let (catalog, table) = self.alone(table).await?;
         let what = format!("column {} of table {}", table.columns[at].name, table.name);
         refuse_read(&catalog, (table.space, &table.name), Some(at), &what)?;

@@ -1,5 +1,5 @@
 //! Roles change, inside a transaction and under the lock of definitions, as tables do.
-use crate::catalog::roles::{FIRST_ROLE, ROLES, Role, role_row, table};
+use crate::catalog::roles::{FIRST_ROLE, ROLES, Role, is_of_system, role_row, table};
 use crate::catalog::truncate_name;
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
@@ -28,6 +28,7 @@ impl Txn {
         self.lock_ddl().await?;
         let mut role = self.catalog().role(name).ok_or_else(|| undefined(name))?;
         let oid = role.oid;
+        assert!(!is_of_system(oid), "the caller refuses to change roles of the system");
         change(&mut role);
         assert!(role.oid == oid && role.name == name, "a role stays itself");
         if name == FIRST_ROLE && !(role.login && role.superuser) {
@@ -43,7 +44,7 @@ impl Txn {
         self.lock_ddl().await?;
         let catalog = self.catalog();
         let role = catalog.role(name).ok_or_else(|| undefined(name))?;
-        if name == FIRST_ROLE {
+        if name == FIRST_ROLE || is_of_system(role.oid) {
             let message = format!("cannot drop role {name} because it is required by the database system");
             return Err(EngineError::new("2BP01", message));
         }

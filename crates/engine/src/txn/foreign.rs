@@ -21,7 +21,7 @@ use super::write::key_changed;
 use super::{Txn, Version};
 use crate::catalog::foreign::{Action, ForeignKey, convert};
 use crate::catalog::{Catalog, Table};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, Shown};
 use crate::row::{RowBuf, RowText, RowView};
 use crate::types::Datum;
 use std::sync::Arc;
@@ -179,7 +179,10 @@ fn names(table: &Table, columns: &[usize]) -> String {
 
 pub(crate) fn not_present(key: &ForeignKey, table: &Table, referenced: &Table, values: &[Datum]) -> EngineError {
     let (names, values) = (names(table, &key.columns), RowText(values));
-    refused(key, table).with_detail(format!("Key ({names})={values} is not present in table \"{}\".", referenced.name))
+    let instead = format!("Key is not present in table \"{}\".", referenced.name);
+    refused(key, table)
+        .with_detail(format!("Key ({names})={values} is not present in table \"{}\".", referenced.name))
+        .showing(table, Shown::Key(key.columns.clone(), Some(instead)))
 }
 
 fn mixed(key: &ForeignKey, table: &Table) -> EngineError {
@@ -199,8 +202,10 @@ fn still_referenced(catalog: &Catalog, key: &ForeignKey, table: &Table, values: 
         referenced.name, key.name, table.name
     );
     let (names, values) = (names(referenced, &key.key), RowText(values));
+    let instead = format!("Key is still referenced from table \"{}\".", table.name);
     EngineError::new("23503", message)
         .with_detail(format!("Key ({names})={values} is still referenced from table \"{}\".", table.name))
+        .showing(referenced, Shown::Key(key.key.clone(), Some(instead)))
         .on_table(table)
         .on_constraint(&key.name)
 }

@@ -17,7 +17,7 @@ use super::notes::Event;
 use super::{Txn, Version};
 use crate::catalog::{Index, Table};
 use crate::database::Core;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, Shown};
 use crate::key;
 use crate::locks::TxnState;
 use crate::row::{RowBuf, RowView};
@@ -103,7 +103,7 @@ impl Txn {
                 }
                 Conflict::Duplicate(_) => {
                     let what = key::describe(table, index, &key);
-                    return Err(EngineError::duplicate_key(table, &index.name, what));
+                    return Err(EngineError::duplicate_key(table, index, what));
                 }
                 Conflict::Pending(holder) => {
                     drop(stripe);
@@ -111,7 +111,9 @@ impl Txn {
                 }
                 Conflict::Unseen => {
                     let what = key::describe(table, index, &key);
-                    return Err(EngineError::dependencies(&format!("Canceled on concurrent change of key {what}.")));
+                    let error = EngineError::dependencies(&format!("Canceled on concurrent change of key {what}."));
+                    let instead = "Reason code: Canceled on concurrent change of a key.".to_owned();
+                    return Err(error.showing(table, Shown::Key(index.keys().to_vec(), Some(instead))));
                 }
             }
         }

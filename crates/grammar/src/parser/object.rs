@@ -56,6 +56,7 @@ impl Parser<'_> {
             Some(K::Type) => Some(ObjectKind::Type),
             Some(K::Domain) => Some(ObjectKind::Domain),
             Some(K::Column) => None,
+            Some(K::Constraint) => return self.constraint_comment(at),
             Some(K::Role) => return self.refuse_rest(at, "COMMENT ON ROLE", None),
             _ => return self.refuse_named(at, "COMMENT ON"),
         };
@@ -65,9 +66,27 @@ impl Parser<'_> {
             Some(_) => self.relation_name()?,
             None => self.any_name()?,
         };
+        self.comment_text(Comment { at, kind, name, constraint: None, text: None })
+    }
+
+    /// At the word CONSTRAINT.
+    fn constraint_comment(&mut self, at: At) -> Result<Statement> {
+        self.advance();
+        let constraint = Some(self.ident()?);
+        self.expect_word(K::On)?;
+        let of_domain = self.at_word(K::Domain) && self.ahead(1).keyword != Some(K::Is);
+        let kind = if of_domain { ObjectKind::Domain } else { ObjectKind::Table };
+        if of_domain {
+            self.advance();
+        }
+        let (kind, name) = (Some(kind), self.relation_name()?);
+        self.comment_text(Comment { at, kind, name, constraint, text: None })
+    }
+
+    fn comment_text(&mut self, of: Comment) -> Result<Statement> {
         self.expect_word(K::Is)?;
         let text = if self.eat_word(K::Null) { None } else { Some(self.string()?) };
-        Ok(Statement::Comment(Comment { at, kind, name, text }))
+        Ok(Statement::Comment(Comment { text, ..of }))
     }
 
     /// What follows `CREATE SEQUENCE`.

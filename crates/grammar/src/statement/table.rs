@@ -511,6 +511,8 @@ pub struct Comment {
     /// None: of a column, whose name is the last part.
     pub kind: Option<ObjectKind>,
     pub name: Name,
+    /// It is of this constraint of the table, or the domain.
+    pub constraint: Option<Ident>,
     /// None: NULL.
     pub text: Option<String>,
 }

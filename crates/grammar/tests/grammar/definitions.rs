@@ -163,6 +163,9 @@ fn a_comment_names_its_object() {
         ("COMMENT ON TABLE s.t IS 'x'", Some(ObjectKind::Table), "s.t", Some("x")),
         ("COMMENT ON COLUMN s.t.a IS NULL", None, "s.t.a", None),
         ("COMMENT ON SCHEMA s IS ''", Some(ObjectKind::Schema), "s", Some("")),
+        ("COMMENT ON CONSTRAINT c ON s.t IS 'x'", Some(ObjectKind::Table), "s.t", Some("x")),
+        ("COMMENT ON CONSTRAINT c ON DOMAIN d IS 'x'", Some(ObjectKind::Domain), "d", Some("x")),
+        ("COMMENT ON CONSTRAINT c ON domain IS 'x'", Some(ObjectKind::Table), "domain", Some("x")),
     ] {
         let Statement::Comment(comment) = statement(sql) else { panic!("{sql}") };
         assert_eq!((comment.kind, comment.name.shown().as_str(), comment.text.as_deref()), (kind, name, text), "{sql}");

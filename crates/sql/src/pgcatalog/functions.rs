@@ -1,15 +1,15 @@
 //! Functions of `pg_catalog` that psql and drivers call, as scalar UDFs over the session's catalogue.
 mod classes;
+mod comments;
 pub(crate) mod indexes;
 pub(crate) mod privileges;
 mod quoting;
 
-use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, schema_comment, views};
+use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
-use crate::observe::Activity;
 use crate::parse::qualified;
 use crate::parse::types::{domain_named, known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
@@ -41,13 +41,6 @@ struct Call<'a> {
 
 type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 
-/// What COMMENT has said of an object whose OID is the first argument, or of its column of that number.
-fn comment(c: &Call<'_>, row: usize, position: Option<i64>) -> Result<Option<String>> {
-    let position = position.and_then(|position| u32::try_from(position).ok());
-    let of = c.oid(0, row)?.zip(position);
-    Ok(of.and_then(|(oid, position)| c.catalog.comment((ObjectId(oid), position))).map(str::to_owned))
-}
-
 /// A function that DataFusion does not know, by its name without schema, e.g. `format_type`.
 pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Option<Arc<ScalarUDF>> {
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
@@ -71,6 +64,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "to_regclass"
         | "to_regtype"
         | "to_regnamespace"
+        | "to_regrole"
         | "row_security_active" => {
             vec![TypeSignature::Any(1)]
         }
@@ -135,7 +129,7 @@ fn about_sessions() -> Vec<Entry> {
         ("current_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.acting())))),
         ("session_user", Utf8, |c| c.texts(|c, _| Ok(Some(c.info.session_user())))),
         ("getdatabaseencoding", Utf8, |c| c.texts(|_, _| Ok(Some("UTF8".to_owned())))),
-        ("has_any_column_privilege", Boolean, |c| has_privilege(c, About::Table)),
+        ("has_any_column_privilege", Boolean, |c| has_privilege(c, About::AnyColumn)),
         ("has_column_privilege", Boolean, |c| has_privilege(c, About::Column)),
         ("has_database_privilege", Boolean, |c| has_privilege(c, About::Database)),
         ("has_schema_privilege", Boolean, |c| has_privilege(c, About::Schema)),
@@ -146,8 +140,8 @@ fn about_sessions() -> Vec<Entry> {
         ("pg_blocking_pids", list_of(Int32), |c| pid_lists(c, live::blocking_pids)),
         ("pg_safe_snapshot_blocking_pids", list_of(Int32), |c| pid_lists(c, live::safe_snapshot_blocking_pids)),
         ("pg_isolation_test_session_is_blocked", Boolean, is_blocked),
-        ("pg_cancel_backend", Boolean, |c| signal(c, Activity::cancel)),
-        ("pg_terminate_backend", Boolean, |c| signal(c, Activity::terminate)),
+        ("pg_cancel_backend", Boolean, |c| signal(c, true)),
+        ("pg_terminate_backend", Boolean, |c| signal(c, false)),
         ("listening_channels", list_of(Utf8), |c| {
             let channels = c.info.system.as_ref().map_or(vec![], |system| system.voice.channels());
             let mut lists = ListBuilder::new(StringBuilder::new());
@@ -195,21 +189,8 @@ fn about_objects() -> Vec<Entry> {
     use DataType::{Boolean, UInt32, Utf8};
     vec![
         ("acldefault", Utf8, |c| c.texts(default_privileges)),
-        ("col_description", Utf8, |c| {
-            c.texts(|c, i| Ok(comment(c, i, c.int(1, i)?)?.filter(|_| c.arguments.len() == 2)))
-        }),
-        ("obj_description", Utf8, |c| {
-            c.texts(|c, i| match c.text(1, i)? {
-                Some(class) if class == "pg_namespace" => {
-                    Ok(c.oid(0, i)?.and_then(|oid| schema_comment(c.catalog, oid)))
-                }
-                class => {
-                    let is_type = c.oid(0, i)?.is_some_and(|oid| c.catalog.space_of_type(oid).is_some());
-                    let of = if is_type { "pg_type" } else { "pg_class" };
-                    if class.is_none_or(|class| class == of) { comment(c, i, Some(0)) } else { Ok(None) }
-                }
-            })
-        }),
+        ("col_description", Utf8, |c| c.texts(comments::of_column)),
+        ("obj_description", Utf8, |c| c.texts(comments::of_object)),
         ("pg_get_constraintdef", Utf8, |c| {
             c.texts(|c, i| {
                 let key = c.index(0, i)?.filter(|(_, i)| i.is_constraint());
@@ -246,11 +227,14 @@ fn about_objects() -> Vec<Entry> {
             c.texts(|c, i| Ok(c.oid(0, i)?.map(|oid| classes::schema_name(c.catalog, oid))))
         }),
         ("regnamespace_oid", UInt32, |c| regnamespace_oid(c)),
+        ("regrole_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|oid| privileges::shown_role(c.catalog, oid))))),
+        ("regrole_oid", UInt32, privileges::regrole_oid),
         ("regtype_oid", UInt32, |c| regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
         // NULL where there is no such thing.
         ("to_regclass", UInt32, |c| c.oids(|c, name| class_oid(c.catalog, name))),
         ("to_regnamespace", UInt32, |c| c.oids(|c, name| classes::schema_oid(c.catalog, name))),
+        ("to_regrole", UInt32, |c| c.oids(|c, name| privileges::role_oid(c.catalog, name))),
         ("to_regtype", UInt32, |c| c.oids(|c, name| type_oid(c.catalog, name))),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
@@ -507,8 +491,7 @@ fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
 }
 
 fn role_name(catalog: &Catalog, oid: u32) -> Option<String> {
-    let stored = || catalog.roles().find(|role| role.oid == oid).map(|role| role.name.clone());
-    if oid == DATABASE_OWNER.0 { Some(DATABASE_OWNER.1.to_owned()) } else { stored() }
+    catalog.role_by_oid(oid).map(|role| role.name)
 }
 
 /// `acldefault(kind, owner)`: what an object of a kind allows where nobody has said anything.
@@ -588,7 +571,7 @@ fn external(error: terrace_engine::EngineError) -> DataFusionError {
 fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
-        let oid = class_oid(c.catalog, &name);
+        let oid = classes::found_class(c, &name)?;
         oid.map(Some).ok_or_else(|| classes::no_class(c.catalog, &name))
     };
     let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
@@ -691,18 +674,24 @@ fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
 }
 
 /// Cancels or ends sessions by their process ids; false, and a warning, where there is none.
-fn signal(c: &Call<'_>, send: fn(&Activity)) -> Result<ArrayRef> {
-    let one = |pid: i64| {
-        let Some(system) = &c.info.system else { return false };
+fn signal(c: &Call<'_>, cancels: bool) -> Result<ArrayRef> {
+    let one = |pid: i64| -> Result<bool> {
+        let Some(system) = &c.info.system else { return Ok(false) };
         let sessions = system.observed.sessions();
-        let found = sessions.iter().find(|session| i64::from(session.pid) == pid);
-        if found.is_none() {
+        let Some(session) = sessions.iter().find(|session| i64::from(session.pid) == pid) else {
             let warning = format!("PID {pid} is not a PostgreSQL backend process");
             system.notices.push(terrace_engine::EngineError::new("01000", warning));
+            return Ok(false);
+        };
+        privileges::permit_signal(c, &session.now().user, cancels)?;
+        if cancels {
+            session.cancel()
+        } else {
+            session.terminate()
         }
-        found.inspect(|session| send(session)).is_some()
+        Ok(true)
     };
-    let sent = (0..c.rows).map(|row| Ok(c.int(0, row)?.map(one))).collect::<Result<Vec<_>>>()?;
+    let sent = (0..c.rows).map(|row| c.int(0, row)?.map(one).transpose()).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(BooleanArray::from(sent)))
 }
 

@@ -1,6 +1,7 @@
 //! The relations themselves: each is a list of typed columns and the rows that the catalogue implies.
 use super::System;
 use super::system::*;
+use crate::access::Actor;
 use crate::values::PG_TYPE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder,
@@ -18,17 +19,19 @@ macro_rules! row {
     ($($column:ident: $value:expr),* $(,)?) => { vec![$((stringify!($column), V::from($value))),*] };
 }
 
+mod accessible;
 mod composites;
 mod depend;
 pub(crate) mod domains;
 pub(crate) mod foreign;
+mod grants;
 pub(crate) mod live;
 pub(crate) mod own;
 mod rows;
 mod shapes;
 pub(crate) mod views;
 
-pub(crate) use rows::{is_always_empty, schema_comment};
+pub(crate) use rows::{constraint_comments, is_always_empty, schema_comment};
 
 /// A value of a system relation.
 pub(crate) enum V {
@@ -118,6 +121,14 @@ pub(crate) fn table(
     let mut columns = columns_of(shape);
     let mut rows = match (system, name) {
         (Some(system), "pg_settings") => rows::settings(&system.settings.lock()),
+        (Some(system), _) if schema == "information_schema" => {
+            let acting = system.settings.lock().acting();
+            let actor = Actor::named(&acting, catalog);
+            match grants::lists(name) {
+                true => grants::rows(catalog, &actor, name),
+                false => accessible::rows(catalog, &actor, name, rows::rows(catalog, schema, name)),
+            }
+        }
         _ => rows::rows(catalog, schema, name),
     };
     if let Some(oid) = own::table_oid(schema, name) {

@@ -6,8 +6,6 @@ pub(crate) const DATABASE: &str = "terrace";
 pub(crate) const OWNER: &str = "terrace";
 
 pub(crate) const OWNER_OID: u32 = 10;
-/// The role that stands for the database's owner: the schema public is its own. Nobody logs in as it.
-pub(crate) const DATABASE_OWNER: (u32, &str) = (6171, "pg_database_owner");
 pub(crate) const PG_CATALOG_OID: u32 = 11;
 pub(crate) const PUBLIC_OID: u32 = 2200;
 pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;
@@ -15,6 +13,7 @@ pub(crate) const INFORMATION_SCHEMA_OID: u32 = 13183;
 pub(crate) const TERRACE_OID: u32 = 16_000;
 pub(crate) const PG_CLASS_OID: u32 = 1259;
 pub(crate) const PG_NAMESPACE_OID: u32 = 2615;
+pub(crate) const PG_CONSTRAINT_OID: u32 = 2606;
 pub(crate) const DATABASE_OID: u32 = 5;
 pub(crate) const HEAP_AM_OID: u32 = 2;
 pub(crate) const BTREE_AM_OID: u32 = 403;

@@ -12,7 +12,7 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`], [`effects`],
+//! [`views`], [`reads`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`], [`effects`],
 //! [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for
 //! expressions outside of queries.
 mod arrays;
@@ -31,6 +31,7 @@ mod memberships;
 mod named;
 pub(crate) mod over;
 mod query;
+pub(crate) mod reads;
 mod records;
 mod rows;
 mod scope;
@@ -242,6 +243,8 @@ impl Bound {
 pub(crate) struct Whole {
     pub(crate) bound: Bound,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// What of these, and of views, it names.
+    pub(crate) reads: Vec<reads::Read>,
     /// It reads a relation of the system.
     pub(crate) of_system: bool,
     /// The functions of sequences that it calls, in the order of their places.
@@ -272,13 +275,14 @@ fn settled(
             effects::refuse_conditional(&bound.plan)?;
             effects::refuse_unread(&bound.plan)?;
         }
-        let Binder { types, tables, mistaken, of_system, calls, .. } = binder;
+        let Binder { types, tables, reads, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {
             let mut calls = calls.into_inner();
             // What is bound twice is called once.
             calls.sort_by_key(|(place, _)| *place);
             calls.dedup_by_key(|(place, _)| *place);
-            return Ok(Whole { bound, tables: tables.into_inner(), of_system: of_system.get(), calls });
+            let (tables, reads) = (tables.into_inner(), reads.into_all());
+            return Ok(Whole { bound, tables, reads, of_system: of_system.get(), calls });
         }
         // A parameter's type was told by what stands behind another of its places: that one is bound again.
         known = types.into_inner();
@@ -299,6 +303,7 @@ struct Binder<'b> {
     /// Whether one of them has got a type since.
     mistaken: Cell<bool>,
     tables: RefCell<Vec<Arc<Table>>>,
+    reads: reads::Reads,
     /// Whether a relation of the system was named.
     of_system: Cell<bool>,
     /// Functions of sequences, and where.
@@ -324,6 +329,7 @@ impl<'b> Binder<'b> {
             open: RefCell::default(),
             mistaken: Cell::new(false),
             tables: RefCell::default(),
+            reads: reads::Reads::default(),
             of_system: Cell::new(false),
             calls: RefCell::default(),
             called_once: RefCell::default(),

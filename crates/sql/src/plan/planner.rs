@@ -8,6 +8,7 @@ use crate::pgcatalog;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::apply::Planning;
 use crate::plan::bind::over::{Over, bind_over};
+use crate::plan::bind::reads::Read;
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::guarded::Guards;
@@ -99,6 +100,8 @@ pub(crate) enum Asked<'q> {
 pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// What it names of these, and of views.
+    pub(crate) reads: Vec<Read>,
     /// The functions of sequences that it calls, in the order of their places.
     pub(crate) calls: Vec<(Place, Call)>,
 }
@@ -137,10 +140,10 @@ impl Planner<'_> {
     /// What is bound, as a plan.
     fn bound(&self, bind: impl FnOnce() -> bind::Result<Whole>) -> Result<Planned> {
         caught_now(|| match bind() {
-            Ok(Whole { bound, tables, of_system, calls }) => {
+            Ok(Whole { bound, tables, reads, of_system, calls }) => {
                 // The system relations have types of Arrow's where PostgreSQL has others.
                 let plan = rules::settle(bound.plan, !of_system).map_err(from_datafusion)?;
-                Ok(Planned { plan, tables, calls })
+                Ok(Planned { plan, tables, reads, calls })
             }
             Err(fault) => Err(fault.error(self.text)),
         })

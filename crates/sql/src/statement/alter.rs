@@ -10,11 +10,10 @@ use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::{calls_within, sequence_of};
 use crate::parse::{relation, stored};
-use crate::pgcatalog;
 use crate::plan::rules::is_volatile;
 use crate::statement::computed::generated_of;
 use crate::statement::ddl::{
-    Key, check_name, choose_name, column_def, duplicate, position, storage_options, table_key,
+    Key, check_name, choose_name, column_def, duplicate, find_index, position, storage_options, table_key,
 };
 use crate::statement::enums::undefined_type;
 use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
@@ -25,7 +24,7 @@ use crate::statement::sequence::numbered;
 use crate::statement::views::{dependent_views, refuse_views};
 use crate::values::{assign_array, is_owned, is_sequence};
 use std::sync::Arc;
-use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Rights, Securable};
+use terrace_engine::catalog::access::{Access, DATABASE_OWNER, FIRST_OWNER, Grant, Rights, Securable};
 use terrace_engine::{
     Catalog, ColumnDef, DataType, Datum, EngineError, ForeignKey, RelationName, Result, Space, Table,
 };
@@ -86,7 +85,7 @@ impl Run<'_> {
         let space = Self::schema_named(name, catalog)?;
         let is_first = catalog.owner(space.0) == DATABASE_OWNER;
         // The database's owner is the first role: nothing changes.
-        if is_first && (owner.name == pgcatalog::DATABASE_OWNER || self.new_owner(catalog, owner)? == FIRST_OWNER) {
+        if is_first && matches!(self.new_owner(catalog, owner)?, FIRST_OWNER | DATABASE_OWNER) {
             return Ok(vec![]);
         }
         self.give_to(space.0, space, Some(Securable::Schema), ("schema", name), owner).await
@@ -104,16 +103,22 @@ impl Run<'_> {
                 false => Err(missing_relation(&catalog, &name)),
             };
         }
+        let actor = self.info.actor(&catalog);
         if let Some(view) = catalog.view(&name) {
             let named = ("view", view.name.as_str());
+            actor.require_owner(&catalog, view.oid, named)?;
             return self.give_to(view.oid, view.space, Some(Securable::Table), named, owner).await;
         }
         let Some(table) = catalog.table(&name) else {
+            if let Some((table, index)) = find_index(&catalog, &name) {
+                actor.require_owner(&catalog, table.oid, ("index", &index.name))?;
+            }
             self.new_owner(&catalog, owner)?;
             let warning = notice("01000", format!("cannot change owner of index \"{name}\""));
             return Ok(vec![warning.with_hint("Change the ownership of the index's table, instead.")]);
         };
         let object = (kind_of(table), table.name.as_str());
+        actor.require_owner(&catalog, table.oid, object)?;
         let notices = self.give_to(table.oid, table.space, Some(securable(table)), object, owner).await?;
         let owned = table.columns.iter().filter(|c| !c.dropped).filter_map(sequence_of);
         for sequence in owned.filter_map(|name| catalog.table(&name)).filter(|sequence| is_owned(sequence)) {
@@ -148,8 +153,10 @@ impl Run<'_> {
                 _ => Actor::of_oid(new, &catalog).permit_schema(&catalog, space, Rights::CREATE)?,
             }
         }
-        let acl = catalog.stated_acl(object).filter(|_| securable.is_some()).map(|acl| with_owner(acl, old, new));
-        let access = Access { owner: new, acl };
+        let renamed = |acl: &[Grant]| with_owner(acl, old, new);
+        let acl = catalog.stated_acl(object).filter(|_| securable.is_some()).map(renamed);
+        let columns = catalog.column_acls(object).map(|(at, acl)| (at, renamed(acl))).collect();
+        let access = Access { owner: new, acl, columns };
         let set = async { self.cell.lock().await.open().set_access(object, access).await };
         self.cancel.run(set).await.map(|()| vec![])
     }
@@ -395,6 +402,7 @@ impl Run<'_> {
     /// PRIMARY KEY or UNIQUE.
     async fn add_key(&self, table: &Arc<Table>, key: Key) -> Result<Arc<Table>> {
         let catalog = self.begin_statement().await;
+        self.info.actor(&catalog).permit_beside(&catalog, table)?;
         let taken = |n: &str| catalog.name_taken(table.space, n);
         let name = match &key.name {
             Some(given) if taken(given) => return Err(duplicate(given)),

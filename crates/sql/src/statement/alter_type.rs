@@ -117,7 +117,7 @@ impl Run<'_> {
         };
         let parsed = parse::statement(&text)?.expect("a query is a statement");
         let Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
-        let plan = self.plan_tree(query).await?;
+        let plan = self.plan_own(query).await?;
         refuse_but_values(&plan)?;
         let place = positions.iter().position(|position| *position == at).expect("the column is a live one");
         let given = plan.schema().field(place).data_type().clone();

@@ -311,6 +311,7 @@ impl Run<'_> {
     }
 
     pub(crate) async fn set_checks(&self, table: &Table, checks: Vec<Check>) -> Result<Arc<Table>> {
+        self.follow_checks(table, &checks).await?;
         let set = async { self.cell.lock().await.open().set_checks(table, checks).await };
         self.cancel.run(set).await
     }
@@ -327,11 +328,10 @@ pub(crate) fn checking_over<'q>(
 
 fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {
     let view = row.view(table);
-    let values: Vec<String> =
-        live_columns(table).map(|(at, _)| crate::values::show(&view.get(at).to_datum())).collect();
+    let values = live_columns(table).map(|(at, _)| (at, crate::values::show(&view.get(at).to_datum())));
     let (c, t) = (&check.name, &table.name);
     EngineError::new("23514", format!("new row for relation \"{t}\" violates check constraint \"{c}\""))
-        .with_detail(format!("Failing row contains ({}).", values.join(", ")))
+        .with_row(table, values.collect())
         .on_table(table)
         .on_constraint(c)
 }

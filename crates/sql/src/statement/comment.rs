@@ -1,12 +1,12 @@
-//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW, SCHEMA, TYPE and DOMAIN.
+//! COMMENT ON TABLE, COLUMN, INDEX, SEQUENCE, VIEW, SCHEMA, TYPE, DOMAIN and CONSTRAINT.
 use crate::error::{missing_relation, undefined_column, undefined_schema, undefined_table, unsupported};
 use crate::parse::{relation, types};
 use crate::pgcatalog;
 use crate::statement::enums::{own_name, undefined_type};
 use crate::statement::run::Run;
 use crate::values::is_sequence;
-use terrace_engine::catalog::comments::Commented;
-use terrace_engine::{Among, Catalog, EngineError, Result, Space};
+use terrace_engine::catalog::comments::{Commented, OF_CONSTRAINT, of_check};
+use terrace_engine::{Among, Catalog, Check, EngineError, Result, Space, Table};
 use terrace_grammar::statement::{Comment, Name, ObjectKind};
 use terrace_storage::ObjectId;
 
@@ -19,7 +19,19 @@ impl Run<'_> {
             // What it is about stays, from here on.
             txn.lock_definitions().await?;
             let catalog = txn.catalog();
-            let of = commented(&catalog, comment)?;
+            let of = match &comment.constraint {
+                Some(name) => {
+                    let constraint = constraint(&catalog, comment, &name.name)?;
+                    let owner = (constraint.owner, named(comment));
+                    self.info.actor(&catalog).require_owner(&catalog, owner.0, owner.1)?;
+                    let text = comment.text.as_deref().filter(|text| !text.is_empty());
+                    let text = text.map(|text| {
+                        constraint.check.as_ref().map_or_else(|| text.to_owned(), |name| of_check(name, text))
+                    });
+                    return txn.comment(constraint.of, text.as_deref()).await;
+                }
+                None => commented(&catalog, comment)?,
+            };
             self.info.actor(&catalog).require_owner(&catalog, owned(&catalog, of.0), named(comment))?;
             // An empty text is none, as in PostgreSQL. Of the schema public it is kept: without it, there is a text.
             let is_public = of.0 == Space::PUBLIC.0;
@@ -31,6 +43,64 @@ impl Run<'_> {
         };
         self.cancel.run(run).await.map(|()| vec![])
     }
+
+    /// What is said of CHECK constraints of a table goes with their names, which are others now.
+    pub(crate) async fn follow_checks(&self, table: &Table, checks: &[Check]) -> Result<()> {
+        let catalog = self.begin_statement().await;
+        let has = |checks: &[Check], name: &str| checks.iter().any(|check| check.name == name);
+        for (position, _, text) in catalog.check_comments(table.oid).filter(|(_, name, _)| !has(checks, name)) {
+            // One of as many has another name.
+            let is_new = |check: &&Check| table.checks.len() == checks.len() && !has(&table.checks, &check.name);
+            let text = checks.iter().find(is_new).map(|check| of_check(&check.name, text));
+            let of = (table.oid, position);
+            let change = async { self.cell.lock().await.open().comment(of, text.as_deref()).await };
+            self.cancel.run(change).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A constraint of which something is said.
+struct Constraint {
+    of: Commented,
+    owner: ObjectId,
+    /// Its name, where it is a CHECK constraint of a table.
+    check: Option<String>,
+}
+
+/// 42P01, 42704
+fn constraint(catalog: &Catalog, comment: &Comment, name: &str) -> Result<Constraint> {
+    let missing = |what: String| EngineError::new("42704", format!("constraint \"{name}\" for {what} does not exist"));
+    let found = |oid: u32, owner: ObjectId| {
+        let of = (ObjectId(oid), OF_CONSTRAINT);
+        Ok(Constraint { of, owner, check: None })
+    };
+    if comment.kind == Some(ObjectKind::Domain) {
+        let (of, _) = type_of_user(&comment.name, true, catalog)?;
+        let domain = catalog.domain_of_oid(of.0).ok_or_else(|| undefined_type(&comment.name))?;
+        let check = domain.checks.iter().find(|check| check.name == name);
+        let check = check.ok_or_else(|| missing(format!("domain {}", domain.name)))?;
+        return found(check.oid, of);
+    }
+    let relation = relation(&comment.name)?;
+    let table = catalog.table(&relation).ok_or_else(|| match catalog.relation_exists(&relation) {
+        true => missing(format!("table \"{}\"", relation.name)),
+        false => missing_relation(catalog, &relation),
+    })?;
+    if let Some(index) = table.indexes.iter().find(|index| index.is_constraint() && index.name == name) {
+        return found(index.oid.0, table.oid);
+    }
+    if let Some(key) = table.foreign_keys.iter().find(|key| key.name == name) {
+        return found(key.oid.0, table.oid);
+    }
+    if !table.checks.iter().any(|check| check.name == name) {
+        return Err(missing(format!("table \"{}\"", table.name)));
+    }
+    let positions: Vec<(u32, &str)> = catalog.check_comments(table.oid).map(|(at, own, _)| (at, own)).collect();
+    let known = positions.iter().find(|(_, own)| *own == name).map(|(at, _)| *at);
+    let free = || positions.iter().map(|(at, _)| at + 1).max().unwrap_or(OF_CONSTRAINT);
+    let of = (table.oid, known.unwrap_or_else(free));
+    Ok(Constraint { of, owner: table.oid, check: Some(name.to_owned()) })
 }
 
 /// Whose owner may say something of an object: an index is its table's, a relation that stands for a type the type's.
@@ -49,6 +119,7 @@ fn named(comment: &Comment) -> (&'static str, &str) {
         Some(ObjectKind::Sequence) => "sequence",
         Some(ObjectKind::Schema) => "schema",
         Some(ObjectKind::Type | ObjectKind::Domain) => "type",
+        Some(_) if comment.constraint.is_some() => "relation",
         Some(_) => "table",
         None => return ("relation", &comment.name.qualifier().last().unwrap_or(comment.name.last()).name),
     };

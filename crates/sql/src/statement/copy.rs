@@ -21,6 +21,7 @@ mod filter;
 pub(crate) mod lines;
 pub(crate) mod options;
 
+use crate::access::hidden;
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::SqlDatabase;
 use crate::error::{undefined_column, unsupported};
@@ -47,6 +48,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::catalog::access::Rights;
+use terrace_engine::catalog::roles::{READ_FILES, WRITE_FILES};
 use terrace_engine::{Datum, EngineError, RelationName, Result, Table, Txn};
 use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 
@@ -146,7 +148,7 @@ impl Run<'_> {
     pub(crate) async fn copy(&self, copy: &tree::Copy) -> Result<Copy> {
         let file = match &copy.target {
             CopyTarget::Client => None,
-            CopyTarget::File(path) => Some(self.permitted_file(path, copy.from)?),
+            CopyTarget::File(path) => Some(self.permitted_file(path, copy.from).await?),
             CopyTarget::Program(_) => {
                 return Err(unsupported("COPY to or from a program of the server")
                     .with_hint("psql's \\copy copies to and from the client's files and programs."));
@@ -157,6 +159,7 @@ impl Run<'_> {
             CopySource::Table { name, columns } if copy.from => {
                 let table = self.write_table(&relation(name)?, Rights::INSERT).await?;
                 let columns = copied_columns(columns, &table)?;
+                self.permit_columns(&table, Rights::INSERT, &columns).await?;
                 let numbered = numbered(&table, &columns);
                 let base = self.copy_defaults(&table, &columns, &numbered).await?;
                 let format = format.resolve(|name| at(&table, &columns, name))?;
@@ -169,6 +172,7 @@ impl Run<'_> {
             CopySource::Table { name, columns } => {
                 let name = relation(name)?;
                 let catalog = self.begin_statement().await;
+                self.info.permit_lookup(&catalog, &name)?;
                 let table = catalog.table(&name).ok_or_else(|| match catalog.view(&name) {
                     Some(_) => EngineError::new("42809", format!("cannot copy from view \"{name}\""))
                         .with_hint("Try the COPY (SELECT ...) TO variant."),
@@ -193,12 +197,13 @@ impl Run<'_> {
     }
 
     /// A file that the current role may read or write.
-    fn permitted_file(&self, path: &str, from: bool) -> Result<String> {
-        let (role, verb) = match from {
-            true => ("pg_read_server_files", "from"),
-            false => ("pg_write_server_files", "to"),
+    async fn permitted_file(&self, path: &str, from: bool) -> Result<String> {
+        let (oid, role, verb) = match from {
+            true => (READ_FILES, "pg_read_server_files", "from"),
+            false => (WRITE_FILES, "pg_write_server_files", "to"),
         };
-        if !self.info.actor(&self.engine.catalog()).is_superuser() {
+        let catalog = self.begin_statement().await;
+        if !self.info.actor(&catalog).has(oid) {
             let message = format!("must be superuser or have privileges of the {role} role to COPY {verb} a file");
             return Err(EngineError::new("42501", message)
                 .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."));
@@ -349,10 +354,11 @@ impl CopyIn {
         self.over = true;
         let committed = self.shared.succeed().await;
         self.canceller.end(&self.token);
-        if committed.is_err() {
+        if let Err(error) = committed {
             self.shared.fail().await;
+            return Err(self.hidden(error).await);
         }
-        committed.map(|()| format!("COPY {}", self.count))
+        Ok(format!("COPY {}", self.count))
     }
 
     /// The client gives up; answers the statement's error.
@@ -366,12 +372,22 @@ impl CopyIn {
     }
 
     async fn checked(&mut self, result: Result<()>) -> Result<()> {
-        if result.is_err() {
-            self.over = true;
-            self.shared.fail().await;
-            self.canceller.end(&self.token);
+        let Err(error) = result else { return Ok(()) };
+        self.over = true;
+        let error = self.hidden(error).await;
+        self.shared.fail().await;
+        self.canceller.end(&self.token);
+        Err(error)
+    }
+
+    /// An error as the current role may see it, which has written the columns that are copied.
+    async fn hidden(&self, error: EngineError) -> EngineError {
+        if error.shown.is_none() {
+            return error;
         }
-        result
+        let own = self.shared.cell.lock().await.txn.as_ref().map(|txn| txn.catalog());
+        let catalog = own.unwrap_or_else(|| self.context.database.engine.catalog());
+        hidden(error, &self.context.info.actor(&catalog), &catalog, &self.target.columns)
     }
 
     /// Whether the foreign keys hold. The error is not one of a line.

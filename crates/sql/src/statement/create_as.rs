@@ -22,7 +22,7 @@ impl Run<'_> {
     /// The tag says how many rows there were, or, where none were asked for, what the statement is.
     pub(crate) async fn create_table_as(&self, create: &CreateTableAs) -> Result<Done> {
         let done = |tag: String, notices| Ok(Done::Command(Outcome::Command { tag, notices }));
-        let plan = self.plan_unrun(&create.query).await?;
+        let plan = self.plan_described(&create.query).await?;
         let columns = self.result_columns(plan)?;
         let catalog = self.begin_statement().await;
         let target = Target::of(&create.name, create.temporary, create.on_commit, &catalog)?;

@@ -67,6 +67,7 @@ impl Sources<'_> {
     }
 
     pub(crate) fn table(&self, name: &RelationName) -> Result<Arc<Table>> {
+        self.info.permit_lookup(self.catalog, name)?;
         self.catalog.table(name).cloned().ok_or_else(|| no_table(self.catalog, name))
     }
 

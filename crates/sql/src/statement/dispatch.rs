@@ -1,4 +1,5 @@
 //! The statements that run in a transaction: each is passed to the code that carries it out.
+use crate::access::kind_of;
 use crate::error::{missing_relation, unsupported};
 use crate::parse;
 use crate::parse::constants::constant;
@@ -15,7 +16,7 @@ use crate::statement::kind::{Kind, Task, Writes};
 use crate::statement::maintain::Options;
 use crate::statement::outcome::{Done, Outcome, notice};
 use crate::statement::roles::role_name;
-use crate::statement::run::Run;
+use crate::statement::run::{PlanFor, Run};
 use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
 use crate::statement::within::first_change;
@@ -25,7 +26,7 @@ use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{
-    Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table, TableSpec,
+    Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table, TableSpec, View,
 };
 use terrace_grammar::statement::{
     ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
@@ -42,6 +43,7 @@ impl Run<'_> {
         if let Some(done) = Box::pin(self.with_changes(task)).await? {
             return Ok(done);
         }
+        self.permit_names(task).await?;
         let notices = match task {
             Task::Query(query) => return Box::pin(self.query(query)).await,
             Task::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
@@ -101,8 +103,13 @@ impl Run<'_> {
         actor.permit_creation(&catalog, target.placing)?;
         for like in &create.likes {
             let name = parse::relation(&like.name)?;
+            self.info.permit_lookup(&catalog, &name)?;
             catalog.table(&name).map_or(Ok(()), |table| actor.permit(&catalog, table, Rights::SELECT))?;
-            catalog.view(&name).map_or(Ok(()), |view| actor.permit_view(&catalog, view))?;
+            let read = |view: &Arc<View>| {
+                let object = (view.oid, Securable::Table);
+                actor.permit_object(&catalog, object, Rights::SELECT, ("view", &view.name))
+            };
+            catalog.view(&name).map_or(Ok(()), read)?;
         }
         let (create, indexes) = like::expand(create, &catalog)?;
         let (create, sequences) = sequence::expand(&create, &catalog)?;
@@ -183,7 +190,7 @@ impl Run<'_> {
         let called = Ident { at: default.expr.at, name: table.name.clone() };
         let wanted = vec![Wanted::Value { column, value: &default.expr }];
         let over = Over { kept: false, ..alone_over(&table, &called, Part::Default, wanted) };
-        self.plan_asked(Asked::Over(&over), false).await
+        self.plan_asked(Asked::Over(&over), PlanFor { calls: false, judged: true }).await
     }
 
     async fn drop(&self, tag: &str, drop: &Drop) -> Result<Vec<EngineError>> {
@@ -276,7 +283,8 @@ impl Run<'_> {
         let mut tables = vec![];
         for name in &names {
             let Some(table) = catalog.table(name) else { continue };
-            self.info.actor(&catalog).require_owner_of(&catalog, table)?;
+            let object = (table.oid, table.space);
+            self.info.actor(&catalog).require_dropper(&catalog, object, (kind_of(table), &table.name))?;
             tables.push(self.alone(name).await?);
         }
         let catalog = self.begin_statement().await;
@@ -327,7 +335,7 @@ impl Run<'_> {
         if is_sequence(table) {
             return Err(EngineError::new("42809", format!("\"{}\" is not a table", name.name)));
         }
-        self.info.actor(catalog).require_owner_of(catalog, table)?;
+        self.info.actor(catalog).require_dropper(catalog, (table.oid, table.space), ("table", &table.name))?;
         let run = async { self.cell.lock().await.open().drop_table(table).await };
         self.cancel.run(run).await?;
         self.drop_owned(&table.columns).await

@@ -13,7 +13,7 @@ mod tree;
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::statement::changes::{
-    assigned, called, delete_over, plain_values, update_over, with_inside, with_whole_columns,
+    assigned, called, delete_over, named_columns, plain_values, update_over, with_inside, with_whole_columns,
 };
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
@@ -170,12 +170,16 @@ impl Run<'_> {
                 let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
                 let called = called(&update.target, update.alias.as_ref());
                 let (assigned, filter) = (assigned(&update.set, &table)?, update.filter.as_ref().map(without_locks));
+                let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
+                self.permit_columns(&table, Rights::UPDATE, &positions).await?;
+                self.permit_returning((&table, &called), &update.returning).await?;
                 let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
                 (Some(("Update", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Delete(delete) => {
                 let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
                 let called = called(&delete.target, delete.alias.as_ref());
+                self.permit_returning((&table, &called), &delete.returning).await?;
                 let filter = delete.filter.as_ref().map(without_locks);
                 let over = delete_over(delete, (&table, &called), filter.as_ref());
                 (Some(("Delete", table.name.clone())), Some(self.plan_over(&over).await?))
@@ -184,10 +188,20 @@ impl Run<'_> {
                 let insert = &*with_inside(insert)?;
                 let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
                 let insert = &*with_whole_columns(insert, &table)?;
-                let plan = match &insert.source {
-                    Some(source) if plain_values(source).is_none() => Some(self.plan_unrun(source).await?),
-                    _ => None,
+                let columns = named_columns(&insert.columns, &table)?;
+                self.permit_rest(insert, (&table, &called(&insert.target, insert.alias.as_ref()))).await?;
+                let (width, plan) = match &insert.source {
+                    None => (0, None),
+                    Some(source) => match plain_values(source) {
+                        Some(rows) => (rows.first().map_or(0, Vec::len), None),
+                        None => {
+                            let plan = self.plan_unrun(source).await?;
+                            (plan.schema().fields().len(), Some(plan))
+                        }
+                    },
                 };
+                let columns = &columns[..width.min(columns.len())];
+                self.permit_columns(&table, Rights::INSERT, columns).await?;
                 (Some(("Insert", table.name.clone())), plan)
             }
             _ => return Err(unsupported("EXPLAIN of this statement")),

@@ -5,11 +5,11 @@
 //! 2. A row that another transaction has changed meanwhile is changed in its newest version, if that still refers to
 //!    the key.
 //! 3. CASCADE of DROP drops the foreign keys that refer to what goes, and nothing else.
-use crate::access::Actor;
 use crate::error::{missing_relation, unsupported};
 use crate::parse::qualified::shown_relation;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
+use crate::pgcatalog::SessionInfo;
 use crate::statement::checks::Finishing;
 use crate::statement::ddl::{check_name, choose_name, position};
 use crate::statement::outcome::notice;
@@ -68,18 +68,18 @@ impl<'n> NewKey<'n> {
     }
 
     /// The definition, for a table that exists by now.
-    fn definition(&self, table: &Table, catalog: &Catalog, actor: &Actor) -> Result<ForeignKey> {
+    fn definition(&self, table: &Table, catalog: &Catalog, info: &SessionInfo) -> Result<ForeignKey> {
         let of = |table: &Table, name: &Ident| {
             let missing = || format!("column \"{}\" referenced in foreign key constraint does not exist", name.name);
             position(&table.columns, &name.name).ok_or_else(|| EngineError::new("42703", missing()))
         };
+        info.permit_lookup(catalog, &relation(&self.reference.table)?)?;
         let referenced = referenced(&self.reference.table, catalog)?;
         if table.temporary.is_some() != referenced.temporary.is_some() {
             let kind = if table.temporary.is_some() { "temporary" } else { "permanent" };
             let message = format!("constraints on {kind} tables may reference only {kind} tables");
             return Err(EngineError::new("42P16", message));
         }
-        actor.permit(catalog, referenced, Rights::REFERENCES)?;
         let columns = self.columns.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
         if columns.len() > MAX_COLUMNS {
             let message = format!("cannot have more than {MAX_COLUMNS} keys in a foreign key");
@@ -94,6 +94,8 @@ impl<'n> NewKey<'n> {
             }
             false => (named.clone(), unique_index(referenced, &named)?),
         };
+        let named = key.iter().copied();
+        info.actor(catalog).permit_columns(catalog, referenced, Rights::REFERENCES, named)?;
         if key.len() != columns.len() {
             let message = "number of referencing and referenced columns for foreign key disagree";
             return Err(EngineError::new("42830", message));
@@ -302,7 +304,7 @@ impl Run<'_> {
     pub(crate) async fn add_foreign_keys(&self, mut table: Arc<Table>, new: &[NewKey<'_>]) -> Result<Arc<Table>> {
         for new in new {
             let catalog = self.begin_statement().await;
-            let definition = new.definition(&table, &catalog, &self.info.actor(&catalog))?;
+            let definition = new.definition(&table, &catalog, self.info)?;
             let add = async { self.cell.lock().await.open().add_foreign_key(&table, definition).await };
             table = self.cancel.run(add).await?;
         }

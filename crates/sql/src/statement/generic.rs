@@ -8,7 +8,7 @@
 use crate::panics::caught;
 use crate::plan::generic::Generic;
 use crate::plan::planner::{Asked, Planned, task};
-use crate::statement::run::{Collected, Run};
+use crate::statement::run::{Collected, PLANNED_TO_RUN, Run};
 use crate::transaction::{OneRow, StatementContext};
 use crate::values::to_scalar;
 use datafusion::execution::SendableRecordBatchStream;
@@ -86,7 +86,7 @@ impl Drop for Counted {
 }
 
 /// What plans are kept for.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Of {
     version: u64,
     style: Style,
@@ -119,11 +119,11 @@ impl Generics {
     }
 
     /// A part's plan, if there is one; `true`: one may be made.
-    fn find(&self, slot: Slot, of: Of) -> (Option<Arc<Generic>>, bool) {
+    fn find(&self, slot: Slot, of: &Of) -> (Option<Arc<Generic>>, bool) {
         let (kept_for, known) = &mut *self.kept.lock();
-        if kept_for.as_ref() != Some(&of) {
+        if kept_for.as_ref() != Some(of) {
             known.clear();
-            *kept_for = Some(of);
+            *kept_for = Some(of.clone());
         }
         match known.get(&slot) {
             Some(Known::Plan { generic, .. }) => (Some(generic.clone()), false),
@@ -149,16 +149,16 @@ impl Run<'_> {
     /// Plans a part of the statement, or takes the plan that is kept; and locks what it reads.
     pub(crate) async fn plan_again(&self, slot: Slot, asked: Asked<'_>) -> Result<Plan> {
         let Some(generics) = self.generics.filter(|_| self.earlier.is_none() && self.captured.is_none()) else {
-            return self.plan_asked(asked, true).await.map(Plan::Once);
+            return self.plan_asked(asked, PLANNED_TO_RUN).await.map(Plan::Once);
         };
         loop {
             let version = self.engine.catalog().version();
             let of = self.kept_for().await;
-            let (found, makes) = generics.find(slot, of);
+            let (found, makes) = generics.find(slot, &of);
             let Some(generic) = found else {
-                let planned = self.planned_asked(asked, true).await?;
-                if makes {
-                    let of = self.kept_for().await;
+                let planned = self.planned_asked(asked, PLANNED_TO_RUN).await?;
+                // Nothing was defined or granted while it was planned.
+                if makes && of == self.kept_for().await {
                     let known = self.generic(&planned, generics).await?;
                     generics.keep(slot, &of, known);
                 }
@@ -178,7 +178,7 @@ impl Run<'_> {
             locked?;
             return match self.may_use_indexes(&generic).await {
                 true => Ok(Plan::Generic(generic)),
-                false => self.plan_asked(asked, true).await.map(Plan::Once),
+                false => self.plan_asked(asked, PLANNED_TO_RUN).await.map(Plan::Once),
             };
         }
     }

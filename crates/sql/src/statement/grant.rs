@@ -4,16 +4,18 @@
 //! 2. A privilege is granted by its object's owner (also by a superuser in the owner's place), or by a role that has it
 //!    with the option to grant it. Who loses that option loses what it granted by it, too: with CASCADE, or not at all
 //!    (2BP01).
+//! 3. A column has privileges beside those of its relation. Who may grant a privilege on the relation may grant it on
+//!    each column, and what is revoked of the relation is revoked of its columns, too.
 //!
 //! Source: PostgreSQL 15 documentation, GRANT and REVOKE.
 use crate::access::{Actor, denied, kind_of, named_right, role_named, securable};
-use crate::error::{missing_relation, undefined_schema, unsupported};
+use crate::error::{missing_relation, undefined_column, undefined_schema, unsupported};
 use crate::parse::relation;
-use crate::pgcatalog;
+use crate::pgcatalog::{self, SessionInfo};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
-use std::collections::BTreeSet;
-use terrace_engine::catalog::access::{Access, Grant, Member, PUBLIC, Rights, Securable, THE_DATABASE};
+use std::collections::{BTreeMap, BTreeSet};
+use terrace_engine::catalog::access::{Access, DATABASE_OWNER, Grant, Member, PUBLIC, Rights, Securable, THE_DATABASE};
 use terrace_engine::{Catalog, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{self as tree, Granted, Grantee, Ident, Name, Privilege};
 use terrace_storage::ObjectId;
@@ -28,6 +30,56 @@ struct Target {
     /// As errors call it.
     kind: &'static str,
     name: String,
+}
+
+/// Whose acl changes: a whole object's, or that of one of its columns.
+struct Of<'t> {
+    target: &'t Target,
+    /// Its position and its name.
+    column: Option<(usize, &'t str)>,
+}
+
+impl Of<'_> {
+    /// As warnings call it.
+    fn shown(&self) -> String {
+        match self.column {
+            None => format!("\"{}\"", self.target.name),
+            Some((_, column)) => format!("column \"{column}\" of relation \"{}\"", self.target.name),
+        }
+    }
+
+    fn denied(&self) -> EngineError {
+        match self.column {
+            None => denied(self.target.kind, &self.target.name),
+            Some(_) => EngineError::new("42501", format!("permission denied for {}", self.shown())),
+        }
+    }
+
+    /// The acl, and what tells who may grant.
+    fn acls(&self, catalog: &Catalog) -> (Vec<Grant>, Vec<Grant>) {
+        let of_whole = catalog.acl(self.target.object, self.target.securable);
+        match self.column {
+            None => (of_whole.clone(), of_whole),
+            Some((at, _)) => {
+                let own = catalog.column_acl(self.target.object, at);
+                (own.to_vec(), [of_whole.as_slice(), own].concat())
+            }
+        }
+    }
+
+    fn rights(&self) -> Rights {
+        if self.column.is_some() { Rights::OF_COLUMNS } else { self.target.securable.rights() }
+    }
+
+    /// Whether a role may do something with it, or grant something on it.
+    fn is_known_to(&self, actor: &Actor, catalog: &Catalog) -> bool {
+        let (rights, options) = actor.rights(catalog, self.target.object, self.target.securable);
+        let (of_column, of_column_options) = match self.column {
+            None => (Rights::NONE, Rights::NONE),
+            Some((at, _)) => actor.column_rights(catalog, self.target.object, at),
+        };
+        !((rights | options | of_column | of_column_options) & self.rights()).is_empty()
+    }
 }
 
 /// What is granted or revoked.
@@ -52,23 +104,18 @@ impl Run<'_> {
         {
             return Err(EngineError::new("0A000", "grantor must be current user"));
         }
-        if grant.privileges.iter().any(|privilege| !privilege.columns.is_empty()) {
-            return Err(unsupported("a privilege on columns").with_hint("Grant them on the table, or on a view of it."));
-        }
         let grantees = self.grantees(&grant.grantees, &catalog)?;
         if grant.option && !grant.revoke && grantees.contains(&PUBLIC) {
             return Err(EngineError::new("0LP01", "grant options can only be granted to roles"));
         }
         let mut notices = vec![];
         for target in self.targets(&grant.on, &catalog)? {
-            let (rights, all) = rights_of(&grant.privileges, &target, &grant.on, &mut notices)?;
-            let tree::Grant { revoke, option, cascade, .. } = *grant;
-            let wanted = Wanted { rights, all, revoke, option, cascade };
             let catalog = self.begin_statement().await;
-            let Some(acl) = changed(&catalog, &actor, &target, &grantees, wanted, &mut notices)? else { continue };
-            let access = Access { owner: catalog.owner(target.object), acl: Some(acl) };
-            let set = async { self.cell.lock().await.open().set_access(target.object, access).await };
-            self.cancel.run(set).await?;
+            let access = granted(&catalog, (&actor, &grantees), grant, &target, &mut notices)?;
+            if access != catalog.access_to(target.object) {
+                let set = async { self.cell.lock().await.open().set_access(target.object, access).await };
+                self.cancel.run(set).await?;
+            }
         }
         Ok(notices)
     }
@@ -82,10 +129,11 @@ impl Run<'_> {
     }
 
     fn targets(&self, on: &Granted, catalog: &Catalog) -> Result<Vec<Target>> {
+        let actor = self.info.actor(catalog);
         match on {
-            Granted::Tables(names) => names.iter().map(|name| named_table(name, catalog)).collect(),
+            Granted::Tables(names) => names.iter().map(|name| named_table(name, catalog, self.info)).collect(),
             Granted::Sequences(names) => {
-                let one = |name: &Name| match named_table(name, catalog)? {
+                let one = |name: &Name| match named_table(name, catalog, self.info)? {
                     target if target.securable == Securable::Sequence => Ok(target),
                     target => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", target.name))),
                 };
@@ -95,7 +143,12 @@ impl Run<'_> {
             Granted::Databases(names) => names.iter().map(named_database).collect(),
             Granted::New(_) => Err(EngineError::internal("GRANT is on what is there")),
             Granted::AllIn { sequences, schemas } => {
-                let schemas = schemas.iter().map(|schema| Ok(named_schema(schema, catalog)?.object));
+                let looked_up = |schema: &Ident| {
+                    let target = named_schema(schema, catalog)?;
+                    actor.permit_schema(catalog, Space(target.object), Rights::USAGE)?;
+                    Ok(target.object)
+                };
+                let schemas = schemas.iter().map(looked_up);
                 let schemas = schemas.collect::<Result<Vec<ObjectId>>>()?;
                 let is_in = |space: Space| schemas.contains(&space.0);
                 let wanted = if *sequences { Securable::Sequence } else { Securable::Table };
@@ -175,6 +228,14 @@ impl Run<'_> {
     ) -> Result<()> {
         let catalog = self.begin_statement().await;
         self.require_admin(&catalog, role)?;
+        if role.oid == DATABASE_OWNER {
+            let message = format!("role \"{}\" cannot have explicit members", role.name);
+            return Err(EngineError::new("XX000", message));
+        }
+        if member.oid == DATABASE_OWNER {
+            let message = format!("role \"{}\" cannot be a member of any role", member.name);
+            return Err(EngineError::new("XX000", message));
+        }
         if let Some(known) = catalog.members().find(|m| m.role == role.oid && m.member == member.oid)
             && (known.admin || !admin)
         {
@@ -214,8 +275,9 @@ impl Target {
 }
 
 /// A table, a view or a sequence. 42P01, 42809
-fn named_table(name: &Name, catalog: &Catalog) -> Result<Target> {
+fn named_table(name: &Name, catalog: &Catalog, info: &SessionInfo) -> Result<Target> {
     let named = relation(name)?;
+    info.permit_lookup(catalog, &named)?;
     if let Some(view) = catalog.view(&named) {
         return Ok(Target::of_table(view.oid, Securable::Table, "view", &view.name));
     }
@@ -243,10 +305,92 @@ fn named_database(name: &Ident) -> Result<Target> {
     }
 }
 
-/// The privileges that a statement names, as far as they are those of the object; whether it names ALL. 42601, 0LP01
+/// What is said of an object after the statement.
+fn granted(
+    catalog: &Catalog,
+    (actor, grantees): (&Actor, &[u32]),
+    grant: &tree::Grant,
+    target: &Target,
+    notices: &mut Notices,
+) -> Result<Access> {
+    let mut access = catalog.access_to(target.object);
+    let (rights, all) = rights_of(&grant.privileges, target, &grant.on, notices)?;
+    let tree::Grant { revoke, option, cascade, .. } = *grant;
+    let wanted = Wanted { rights, all, revoke, option, cascade };
+    if !rights.is_empty() {
+        let of = Of { target, column: None };
+        if let Some(acl) = changed(catalog, actor, &of, grantees, wanted, notices)? {
+            access.acl = Some(acl);
+        }
+    }
+    let names = live_names(catalog, target);
+    let mut columns = named_columns(&grant.privileges, target, &names, notices)?;
+    if revoke && !(rights & Rights::OF_COLUMNS).is_empty() {
+        // Invariant 3.
+        for (at, _) in &names {
+            let of = columns.entry(*at).or_default();
+            *of = *of | (rights & Rights::OF_COLUMNS);
+        }
+    }
+    for (at, name) in &names {
+        let Some(rights) = columns.get(at).copied() else { continue };
+        let of = Of { target, column: Some((*at, name)) };
+        let wanted = Wanted { rights, all: rights == Rights::OF_COLUMNS, ..wanted };
+        match changed(catalog, actor, &of, grantees, wanted, notices)? {
+            Some(acl) if acl.is_empty() => drop(access.columns.remove(at)),
+            Some(acl) => drop(access.columns.insert(*at, acl)),
+            None => {}
+        }
+    }
+    Ok(access)
+}
+
+/// The columns of a relation, by their positions.
+fn live_names(catalog: &Catalog, target: &Target) -> Vec<(usize, String)> {
+    let of_table = catalog.table_by_oid(target.object).map(|table| &table.columns);
+    let of_view = || catalog.views().find(|view| view.oid == target.object).map(|view| &view.columns);
+    let columns = of_table.or_else(of_view).into_iter().flatten().enumerate();
+    columns.filter(|(_, column)| !column.dropped).map(|(at, column)| (at, column.name.clone())).collect()
+}
+
+/// The privileges on columns that a statement names. 42703, 0LP01
+fn named_columns(
+    privileges: &[Privilege],
+    target: &Target,
+    names: &[(usize, String)],
+    notices: &mut Notices,
+) -> Result<BTreeMap<usize, Rights>> {
+    let mut found: BTreeMap<usize, Rights> = BTreeMap::new();
+    for Privilege { name, columns, .. } in privileges.iter().filter(|privilege| !privilege.columns.is_empty()) {
+        let mut rights = name.as_ref().map_or(Ok(Rights::OF_COLUMNS), |name| named_right(&name.name))?;
+        refuse_others(rights, Rights::OF_COLUMNS, "column")?;
+        if target.securable == Securable::Sequence && !Rights::SELECT.covers(rights) {
+            let message = format!("sequence \"{}\" only supports SELECT column privileges", target.name);
+            notices.push(notice("0LP01", message));
+            rights = rights & Rights::SELECT;
+        }
+        for Ident { name, .. } in columns {
+            let at = names.iter().find(|(_, own)| own == name).map(|(at, _)| *at);
+            let at = at.ok_or_else(|| undefined_column(name, &target.name))?;
+            let of = found.entry(at).or_default();
+            *of = *of | rights;
+        }
+    }
+    found.retain(|_, rights| !rights.is_empty());
+    Ok(found)
+}
+
+/// The privileges that a statement names, as far as they are those of the object; whether it names ALL. (Those on
+/// columns are apart.) 42601, 0LP01
 fn rights_of(privileges: &[Privilege], target: &Target, on: &Granted, notices: &mut Notices) -> Result<(Rights, bool)> {
     let mut rights = Rights::NONE;
-    for Privilege { name, .. } in privileges {
+    for Privilege { name, columns, .. } in privileges {
+        if !columns.is_empty() {
+            if !matches!(on, Granted::Tables(_) | Granted::AllIn { sequences: false, .. }) {
+                return Err(EngineError::new("0LP01", "column privileges are only valid for relations"));
+            }
+            continue;
+        }
         let Some(Ident { name, .. }) = name else { return Ok((target.securable.rights(), true)) };
         rights = rights | named_right(name)?;
     }
@@ -279,53 +423,42 @@ pub(super) fn refuse_others(rights: Rights, allowed: Rights, kind: &str) -> Resu
 fn changed(
     catalog: &Catalog,
     actor: &Actor,
-    target: &Target,
+    of: &Of<'_>,
     grantees: &[u32],
     wanted: Wanted,
     notices: &mut Notices,
 ) -> Result<Option<Vec<Grant>>> {
-    let (owner, mut acl) = (catalog.owner(target.object), catalog.acl(target.object, target.securable));
-    let (grantor, options) = best_grantor(catalog, actor, target, wanted.rights);
+    let owner = catalog.owner(of.target.object);
+    let (mut acl, granting) = of.acls(catalog);
+    let (grantor, options) = match actor.has(owner) {
+        true => (owner, of.rights()),
+        false => best_grantor(actor, &granting, wanted.rights),
+    };
     let rights = wanted.rights & options;
-    let (own_rights, own_options) = actor.rights(catalog, target.object, target.securable);
-    if rights.is_empty() && own_rights.is_empty() && own_options.is_empty() {
-        return Err(denied(target.kind, &target.name));
+    if rights.is_empty() && !of.is_known_to(actor, catalog) {
+        return Err(of.denied());
     }
-    let done = if wanted.revoke { "revoked" } else { "granted" };
+    let (done, state) = if wanted.revoke { ("could be revoked", "01006") } else { ("were granted", "01007") };
     if rights.is_empty() {
-        let message = if wanted.revoke {
-            format!("no privileges could be revoked for \"{}\"", target.name)
-        } else {
-            format!("no privileges were granted for \"{}\"", target.name)
-        };
-        notices.push(notice(if wanted.revoke { "01006" } else { "01007" }, message));
+        notices.push(notice(state, format!("no privileges {done} for {}", of.shown())));
         return Ok(None);
     }
     if rights != wanted.rights && !wanted.all {
-        let were = if wanted.revoke { "could be" } else { "were" };
-        let message = format!("not all privileges {were} {done} for \"{}\"", target.name);
-        notices.push(notice(if wanted.revoke { "01006" } else { "01007" }, message));
+        notices.push(notice(state, format!("not all privileges {done} for {}", of.shown())));
     }
     for grantee in grantees {
+        let given = Given { grantee: *grantee, grantor, rights, option: wanted.option };
         match wanted.revoke {
-            true => {
-                let given = Given { grantee: *grantee, grantor, rights, option: wanted.option };
-                revoke(&mut acl, owner, given, wanted.cascade)?;
-            }
-            false => give(&mut acl, owner, Given { grantee: *grantee, grantor, rights, option: wanted.option })?,
+            true => revoke(&mut acl, owner, given, wanted.cascade)?,
+            false => give(&mut acl, owner, given)?,
         }
     }
     Ok(Some(acl))
 }
 
-/// In whose name it is granted, and what that role may grant.
-fn best_grantor(catalog: &Catalog, actor: &Actor, target: &Target, wanted: Rights) -> (u32, Rights) {
-    let owner = catalog.owner(target.object);
-    if actor.has(owner) {
-        return (owner, target.securable.rights());
-    }
-    let acl = catalog.acl(target.object, target.securable);
-    let options_of = |role: u32| options_of(&acl, role);
+/// In whose name a role grants what is not its own, and what that role may grant.
+fn best_grantor(actor: &Actor, acl: &[Grant], wanted: Rights) -> (u32, Rights) {
+    let options_of = |role: u32| options_of(acl, role);
     let mut best = (actor.oid(), options_of(actor.oid()));
     let roles: BTreeSet<u32> = acl.iter().map(|grant| grant.grantee).filter(|role| actor.has(*role)).collect();
     for role in roles {

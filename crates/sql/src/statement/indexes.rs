@@ -165,7 +165,9 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         refuse_options(create)?;
         let table = indexed(create, &catalog)?;
-        self.info.actor(&catalog).require_owner_of(&catalog, &table)?;
+        let actor = self.info.actor(&catalog);
+        actor.require_owner_of(&catalog, &table)?;
+        actor.permit_beside(&catalog, &table)?;
         let name = match &create.name {
             Some(given) => {
                 check_name(&given.name)?;
@@ -248,7 +250,7 @@ impl Run<'_> {
             }
             return Err(EngineError::new("42704", format!("index \"{}\" does not exist", name.name)));
         };
-        self.info.actor(catalog).require_owner(catalog, table.oid, ("index", &index.name))?;
+        self.info.actor(catalog).require_dropper(catalog, (table.oid, table.space), ("index", &index.name))?;
         let shown = shown_relation(table.space, &index.name, catalog);
         if index.primary {
             let (name, on) = (&index.name, shown_relation(table.space, &table.name, catalog));

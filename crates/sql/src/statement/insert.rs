@@ -16,7 +16,7 @@ use crate::statement::changes::{
     without_identities,
 };
 use crate::statement::generic::{Plan, Slot};
-use crate::statement::reads::rights_beside;
+use crate::statement::reads::written;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
@@ -53,10 +53,11 @@ impl Run<'_> {
         let insert = &*with_whole_columns(insert, &table)?;
         let columns = named_columns(&insert.columns, &table)?;
         let listed = !insert.columns.is_empty();
-        self.permit(&table, rights_beside(insert)).await?;
         let called = called(&insert.target, insert.alias.as_ref());
-        let rows = match &insert.source {
-            None => self.value_rows(&table, &[], &[vec![]], Some(Slot::Values)).await?,
+        self.permit_rest(insert, (&table, &called)).await?;
+        let of_defaults = [vec![]];
+        let (columns, rows): (&[usize], &[Vec<Expr>]) = match &insert.source {
+            None => (&[], &of_defaults),
             Some(source) => match plain_values(source) {
                 Some(rows) => {
                     let width = rows.first().map_or(0, |row| row.len());
@@ -64,20 +65,26 @@ impl Run<'_> {
                         return Err(EngineError::new("42601", "VALUES lists must all be the same length"));
                     }
                     check_count(width, &columns, listed)?;
-                    let columns = &columns[..width];
-                    check_identities(insert, &table, columns, Some(rows))?;
-                    match insert.overriding {
-                        Some(Overriding::User) => {
-                            let rows = without_identities(&table, columns, rows);
-                            self.value_rows(&table, columns, &rows, Some(Slot::Values)).await?
-                        }
-                        _ => self.value_rows(&table, columns, rows, Some(Slot::Values)).await?,
-                    }
+                    check_identities(insert, &table, &columns[..width], Some(rows))?;
+                    (&columns[..width], rows)
                 }
                 None => return Box::pin(self.insert_select(insert, (&table, &called), &columns, source)).await,
             },
         };
-        Box::pin(self.insert_rows(insert, (&table, &called), rows)).await
+        self.permit_columns(&table, Rights::INSERT, columns).await?;
+        let without;
+        let rows = match insert.overriding {
+            Some(Overriding::User) => {
+                without = without_identities(&table, columns, rows);
+                without.as_slice()
+            }
+            _ => rows,
+        };
+        let rows = self.value_rows(&table, columns, rows, Some(Slot::Values)).await?;
+        match Box::pin(self.insert_rows(insert, (&table, &called), rows)).await {
+            Err(error) => Err(self.hidden(error, &written(insert, &table, columns)).await),
+            inserted => inserted,
+        }
     }
 
     /// Inserts rows that are all in memory.

@@ -259,11 +259,9 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         let of = |(name, called): &Called<'_>| {
             let name = relation(name)?;
+            self.info.permit_lookup(&catalog, &name)?;
             match catalog.table(&name) {
-                Some(table) => {
-                    self.info.actor(&catalog).permit(&catalog, table, Rights::SELECT)?;
-                    Ok((table.clone(), called.clone()))
-                }
+                Some(table) => Ok((table.clone(), called.clone())),
                 None if catalog.view(&name).is_some() => Err(unsupported("FOR UPDATE beside a view")),
                 None => Err(undefined_table(&name)),
             }

@@ -1,65 +1,55 @@
-//! Whether a change reads its target: then its role must be allowed to, besides changing it.
-//!
-//! 1. Where it is not certain that a name means something else than a column of the target, it means one.
-use terrace_engine::Table;
+//! What an INSERT needs besides INSERT on its columns, and which columns it writes.
+use crate::parse::stored::columns_of;
+use crate::statement::changes::assigned;
+use crate::statement::conflict::arbiters;
+use crate::statement::run::Run;
+use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_grammar::statement::{
-    Assignment, ConflictAction, Delete, Expr, ExprKind, FromItem, Ident, Insert, Item, Node, Update, walk,
-};
+use terrace_engine::{Result, Table};
+use terrace_grammar::statement::{Conflict, ConflictAction, ConflictTarget, Expr, Ident, Insert};
 
-/// The target of a change, and what it is called.
-type Target<'t> = (&'t Table, &'t Ident);
-
-pub(crate) fn update_reads(update: &Update, target: Target<'_>) -> bool {
-    let values = update.set.iter().map(|one| match one {
-        Assignment::One { value, .. } | Assignment::Many { value, .. } => value,
-    });
-    // The target's columns are seen by a LATERAL query.
-    let in_from = !update.from.iter().all(is_table);
-    in_from || values.chain(&update.filter).any(|expr| reads(expr, target)) || returns(&update.returning, target)
-}
-
-pub(crate) fn delete_reads(delete: &Delete, target: Target<'_>) -> bool {
-    let in_from = !delete.using.iter().all(is_table);
-    in_from || delete.filter.iter().any(|expr| reads(expr, target)) || returns(&delete.returning, target)
-}
-
-/// What INSERT needs besides INSERT.
-pub(crate) fn rights_beside(insert: &Insert) -> Rights {
-    let mut rights = if insert.returning.is_empty() { Rights::NONE } else { Rights::SELECT };
-    if let Some(conflict) = &insert.conflict {
-        if conflict.target.is_some() {
-            rights = rights | Rights::SELECT;
+impl Run<'_> {
+    /// 42501 where the current role may not do what ON CONFLICT and RETURNING say: read the columns that tell which
+    /// conflict is meant, change those that are assigned, read those that are returned.
+    pub(crate) async fn permit_rest(&self, insert: &Insert, (table, called): (&Arc<Table>, &Ident)) -> Result<()> {
+        if let Some(conflict) = &insert.conflict {
+            let meant = meant(conflict, table)?;
+            if conflict.target.is_some() {
+                self.permit_columns(table, Rights::SELECT, &meant).await?;
+            }
+            if let ConflictAction::Update { .. } = &conflict.action {
+                self.permit_columns(table, Rights::UPDATE, &updated(insert, table)?).await?;
+            }
         }
-        if matches!(conflict.action, ConflictAction::Update { .. }) {
-            rights = rights | Rights::UPDATE | Rights::SELECT;
+        self.permit_returning((table, called), &insert.returning).await
+    }
+}
+
+/// The columns that a conflict's target names.
+fn meant(conflict: &Conflict, table: &Table) -> Result<Vec<usize>> {
+    match &conflict.target {
+        None => Ok(vec![]),
+        Some(ConflictTarget::Constraint(_)) => {
+            let indexes = arbiters(conflict, table)?.into_iter().filter_map(|oid| table.index(oid));
+            Ok(indexes.flat_map(|index| index.keys().to_vec()).collect())
+        }
+        Some(ConflictTarget::Elements { elements, filter, .. }) => {
+            let exprs = elements.iter().map(|element| &element.expr).chain(filter.iter().map(|filter| &filter.expr));
+            let named = |expr: &Expr| columns_of(expr).iter().filter_map(|name| table.column(name)).collect::<Vec<_>>();
+            Ok(exprs.flat_map(named).collect())
         }
     }
-    rights
 }
 
-fn is_table(item: &FromItem) -> bool {
-    matches!(item, FromItem::Table { .. })
+/// The columns that DO UPDATE assigns to.
+fn updated(insert: &Insert, table: &Table) -> Result<Vec<usize>> {
+    match insert.conflict.as_ref().map(|conflict| &conflict.action) {
+        Some(ConflictAction::Update { set, .. }) => Ok(assigned(set, table)?.iter().map(|(at, _)| *at).collect()),
+        _ => Ok(vec![]),
+    }
 }
 
-fn returns(items: &[Item], target: Target<'_>) -> bool {
-    items.iter().any(|item| reads(&item.expr, target))
-}
-
-fn reads(expr: &Expr, (table, called): Target<'_>) -> bool {
-    let mut found = false;
-    walk(Node::Expr(expr), &mut |node| {
-        let Node::Expr(expr) = node else { return !found };
-        found |= match &expr.kind {
-            ExprKind::Column(name) => match name.parts() {
-                [own] => table.column(&own.name).is_some() || own.name == called.name,
-                [.., of, _] => of.name == called.name,
-                [] => false,
-            },
-            ExprKind::Star(_) | ExprKind::AllFields(_) => true,
-            _ => false,
-        };
-        !found
-    });
-    found
+/// The columns to which the statement gives values, some of them by its rows.
+pub(crate) fn written(insert: &Insert, table: &Table, by_rows: &[usize]) -> Vec<usize> {
+    by_rows.iter().copied().chain(updated(insert, table).unwrap_or_default()).collect()
 }

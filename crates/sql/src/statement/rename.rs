@@ -12,6 +12,7 @@ use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{ColumnDef, EngineError, ForeignKey, RelationName, Result, Space, Table};
 use terrace_grammar::statement::{ObjectKind, Rename, RenamedPart};
 
@@ -57,6 +58,8 @@ impl Run<'_> {
         match part {
             RenamedPart::Whole => {
                 check_name(to)?;
+                let catalog = self.begin_statement().await;
+                self.info.actor(&catalog).permit_beside(&catalog, &table)?;
                 let rename = async { self.cell.lock().await.open().rename_table(&table, to).await };
                 self.cancel.run(rename).await?;
             }
@@ -79,23 +82,30 @@ impl Run<'_> {
     async fn rename_other(&self, rename: &Rename) -> Result<Option<Notices>> {
         let (name, to) = (relation(&rename.name)?, &rename.to.name);
         let catalog = self.begin_statement().await;
+        let actor = self.info.actor(&catalog);
         let is = |kind: ObjectKind| rename.kind == kind || rename.kind == ObjectKind::Table;
         if let Some((table, index)) = find_index(&catalog, &name).filter(|_| is(ObjectKind::Index)) {
             check_name(to)?;
-            self.info.actor(&catalog).require_owner(&catalog, table.oid, ("index", &index.name))?;
+            actor.require_owner(&catalog, table.oid, ("index", &index.name))?;
+            actor.permit_beside(&catalog, table)?;
             let (table, oid) = (self.alone(&table.full_name()).await?, index.oid);
             let run = async { self.cell.lock().await.open().rename_index(&table, oid, to).await };
             return self.cancel.run(run).await.map(|_| Some(vec![]));
         }
         if let Some(view) = catalog.view(&name).filter(|_| is(ObjectKind::View)) {
             check_name(to)?;
-            self.info.actor(&catalog).require_owner(&catalog, view.oid, ("view", &view.name))?;
+            actor.require_owner(&catalog, view.oid, ("view", &view.name))?;
+            if !view.temporary {
+                actor.permit_schema(&catalog, view.space, Rights::CREATE)?;
+            }
             let run = async { self.cell.lock().await.open().rename_view(view.oid, to).await };
             return self.cancel.run(run).await.map(|()| Some(vec![]));
         }
         match catalog.table(&name).filter(|table| is(ObjectKind::Sequence) && is_sequence(table)) {
-            Some(_) => {
+            Some(sequence) => {
                 check_name(to)?;
+                actor.require_owner_of(&catalog, sequence)?;
+                actor.permit_beside(&catalog, sequence)?;
                 self.rename_sequence(&name, to).await.map(|()| Some(vec![]))
             }
             None => Ok(None),

@@ -12,12 +12,13 @@ use crate::statement::changes::tables_of;
 use crate::statement::describe::Sources;
 use crate::statement::generic::Slot;
 use crate::statement::outcome::{Done, command};
-use crate::statement::run::Run;
+use crate::statement::run::{PlanFor, Run};
 use crate::values::live_columns;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Result, RowBuf, Table};
 use terrace_grammar::statement::{Expr, ExprKind, FromItem, Ident, Item, Node, walk};
 
@@ -61,6 +62,16 @@ fn returning_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), items: &'q [
 }
 
 impl Run<'_> {
+    /// 42501 where the current role may not read what the list names: before anything is changed.
+    pub(crate) async fn permit_returning(&self, of: (&Arc<Table>, &Ident), returning: &[Item]) -> Result<()> {
+        if returning.is_empty() || self.permit(of.0, Rights::SELECT).await.is_ok() {
+            return Ok(());
+        }
+        self.plan_asked(Asked::Over(&returning_over(of, returning)), PlanFor { calls: false, judged: true })
+            .await
+            .map(drop)
+    }
+
     pub(crate) async fn changed(
         &self,
         table: &Arc<Table>,

@@ -8,7 +8,8 @@ use crate::parse::qualified::shown_relation;
 use crate::scram;
 use crate::statement::run::Run;
 use crate::statement::views::shown_view;
-use terrace_engine::catalog::access::{Securable, THE_DATABASE};
+use terrace_engine::catalog::access::{Grant, Securable, THE_DATABASE};
+use terrace_engine::catalog::roles::is_of_system;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Role, Space};
 use terrace_grammar::statement::{Name, Role as Written, RoleOption, RoleOptionKind as Kind};
 use terrace_storage::ObjectId;
@@ -101,6 +102,10 @@ impl Run<'_> {
         let catalog = self.begin_statement().await;
         let actor = self.info.actor(&catalog);
         let role = role_named(&alter.name.name, self.info, &catalog)?;
+        if is_of_system(role.oid) {
+            let error = EngineError::new("42939", format!("role name \"{}\" is reserved", role.name));
+            return Err(error.with_detail("Cannot alter reserved roles."));
+        }
         let changes = self.role_changes(&alter.options)?;
         // Every role may change its own password.
         if role.oid != actor.oid() || !alter.options.iter().all(|option| matches!(option.kind, Kind::Password(_))) {
@@ -166,12 +171,16 @@ fn refuse_superuser(actor: &Actor, changes: &[Change], verb: &str) -> Result<()>
 /// What depends on a role, as PostgreSQL lists it.
 fn dependents(catalog: &Catalog, role: u32) -> Vec<String> {
     let mut lines = vec![];
+    let names = |grant: &Grant| grant.grantee == role || grant.grantor == role;
     for (object, access) in catalog.accesses() {
         let named = object_name(catalog, object);
         if access.owner == role {
             lines.push(format!("owner of {named}"));
-        } else if access.acl.iter().flatten().any(|grant| grant.grantee == role || grant.grantor == role) {
+        } else if access.acl.iter().flatten().any(names) {
             lines.push(format!("privileges for {named}"));
+        }
+        for (at, _) in access.columns.iter().filter(|(_, acl)| acl.iter().any(names)) {
+            lines.push(format!("privileges for column {} of {named}", column_name(catalog, object, *at)));
         }
     }
     for (of, acl) in catalog.defaults() {
@@ -186,11 +195,17 @@ fn dependents(catalog: &Catalog, role: u32) -> Vec<String> {
         let what = format!("default privileges on new {kind} belonging to role {maker}{within}");
         if of.role == role {
             lines.push(format!("owner of {what}"));
-        } else if acl.iter().any(|grant| grant.grantee == role || grant.grantor == role) {
+        } else if acl.iter().any(names) {
             lines.push(format!("privileges for {what}"));
         }
     }
     lines
+}
+
+fn column_name(catalog: &Catalog, object: ObjectId, at: usize) -> String {
+    let of_table = catalog.table_by_oid(object).map(|table| &table.columns);
+    let columns = of_table.or_else(|| catalog.views().find(|view| view.oid == object).map(|view| &view.columns));
+    columns.and_then(|columns| columns.get(at)).map_or_else(|| at.to_string(), |column| column.name.clone())
 }
 
 fn object_name(catalog: &Catalog, object: ObjectId) -> String {

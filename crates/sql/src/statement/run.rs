@@ -3,12 +3,14 @@
 //! 1. Names are resolved, then tables are locked, then names are resolved again if a definition was committed
 //!    meanwhile: a statement runs on definitions that cannot change under it.
 //! 2. Everything that can wait can be cancelled. After a cancel, the transaction is rolled back.
+use crate::access::hidden;
 use crate::cancel::CancelToken;
 use crate::error::{from_datafusion, unsupported};
 use crate::panics::{caught, caught_now};
 use crate::parse::sequence_calls::Call;
 use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::over::Over;
+use crate::plan::bind::reads::Read;
 use crate::plan::bind::{Place, Tree};
 use crate::plan::planner::{Asked, Planned, Planner, task, typed};
 use crate::statement::generic::Generics;
@@ -92,6 +94,17 @@ impl Deref for Collected {
     }
 }
 
+/// What a plan is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanFor {
+    /// Functions of sequences are called.
+    pub(crate) calls: bool,
+    /// The current role must be allowed to read what it reads.
+    pub(crate) judged: bool,
+}
+
+pub(crate) const PLANNED_TO_RUN: PlanFor = PlanFor { calls: true, judged: true };
+
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Database,
     pub(crate) state: &'a LazyState<'a>,
@@ -137,7 +150,7 @@ impl Run<'_> {
         if (owner == FIRST_OWNER && acl.is_none()) || self.info.system.is_none() {
             return Ok(());
         }
-        let set = async { self.cell.lock().await.open().set_access(object, Access { owner, acl }).await };
+        let set = async { self.cell.lock().await.open().set_access(object, Access::new(owner, acl)).await };
         self.cancel.run(set).await
     }
 
@@ -145,6 +158,33 @@ impl Run<'_> {
     pub(crate) async fn permit(&self, table: &Table, rights: Rights) -> Result<()> {
         let catalog = self.cell.lock().await.open().catalog();
         self.info.actor(&catalog).permit(&catalog, table, rights)
+    }
+
+    /// 42501 where the current role may not do that with columns of a table.
+    pub(crate) async fn permit_columns(&self, table: &Table, right: Rights, columns: &[usize]) -> Result<()> {
+        let catalog = self.cell.lock().await.open().catalog();
+        self.info.actor(&catalog).permit_columns(&catalog, table, right, columns.iter().copied())
+    }
+
+    /// 42501 where the current role may not read what a plan names.
+    fn permit_reads(&self, reads: &[Read], catalog: &Catalog) -> Result<()> {
+        match reads.is_empty() {
+            true => Ok(()),
+            false => {
+                let actor = self.info.actor(catalog);
+                reads.iter().try_for_each(|read| read.permit(&actor, catalog))
+            }
+        }
+    }
+
+    /// An error as the current role may see it, which has written values to these columns.
+    pub(crate) async fn hidden(&self, error: EngineError, written: &[usize]) -> EngineError {
+        if error.shown.is_none() {
+            return error;
+        }
+        let own = self.cell.lock().await.txn.as_ref().map(|txn| txn.catalog());
+        let catalog = own.unwrap_or_else(|| self.engine.catalog());
+        hidden(error, &self.info.actor(&catalog), &catalog, written)
     }
 
     /// 42501 where the current role may do nothing of that with a table.
@@ -158,7 +198,8 @@ impl Run<'_> {
         self.cancel.run(lock).await
     }
 
-    /// Finds and locks a table to write to (invariant 1). 42501 where the current role may not.
+    /// Finds and locks a table to write to (invariant 1). 42501 where the current role may do that with no column of
+    /// it: with which it may, the caller asks when it knows them.
     pub(crate) async fn write_table(&self, name: &RelationName, rights: Rights) -> Result<Arc<Table>> {
         self.locked_table(name, true, rights).await
     }
@@ -168,9 +209,13 @@ impl Run<'_> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.begin_statement().await;
+            let actor = self.info.actor(&catalog);
+            self.info.permit_lookup(&catalog, name)?;
             let table = catalog.table(name).ok_or_else(|| crate::error::no_table(&catalog, name))?;
             crate::statement::sequence::refuse_sequence(table)?;
-            self.info.actor(&catalog).permit(&catalog, table, rights)?;
+            for (right, ..) in Rights::ALL.iter().filter(|(right, ..)| rights.covers(*right)) {
+                actor.permit_columns(&catalog, table, *right, [])?;
+            }
             let locked = self.lock(table, write).await;
             if self.engine.catalog().version() == version {
                 return locked.map(|()| table.clone());
@@ -182,26 +227,35 @@ impl Run<'_> {
 
     /// Plans a query, and locks what it reads.
     pub(crate) async fn plan_tree(&self, query: &Query) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Query(query), true).await
+        self.plan_asked(Asked::Query(query), PLANNED_TO_RUN).await
     }
 
     /// The same for a query that is not run: no function of a sequence is called.
     pub(crate) async fn plan_unrun(&self, query: &Query) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Query(query), false).await
+        self.plan_asked(Asked::Query(query), PlanFor { calls: false, ..PLANNED_TO_RUN }).await
+    }
+
+    /// The same for a query of which only the columns are wanted: it needs no privilege.
+    pub(crate) async fn plan_described(&self, query: &Query) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Query(query), PlanFor { calls: false, judged: false }).await
+    }
+
+    /// The same for a query that the statement makes of itself, whatever the current role may read.
+    pub(crate) async fn plan_own(&self, query: &Query) -> Result<LogicalPlan> {
+        self.plan_asked(Asked::Query(query), PlanFor { judged: false, ..PLANNED_TO_RUN }).await
     }
 
     /// Plans expressions over a table that is locked already, and locks what they read beside it.
     pub(crate) async fn plan_over(&self, over: &Over<'_>) -> Result<LogicalPlan> {
-        self.plan_asked(Asked::Over(over), true).await
+        self.plan_asked(Asked::Over(over), PLANNED_TO_RUN).await
     }
 
-    /// `calls`: functions of sequences are called.
-    pub(crate) async fn plan_asked(&self, asked: Asked<'_>, calls: bool) -> Result<LogicalPlan> {
-        self.bind(self.planned_asked(asked, calls).await?.plan)
+    pub(crate) async fn plan_asked(&self, asked: Asked<'_>, plan_for: PlanFor) -> Result<LogicalPlan> {
+        self.bind(self.planned_asked(asked, plan_for).await?.plan)
     }
 
     /// The same, with the parameters in it.
-    pub(crate) async fn planned_asked(&self, asked: Asked<'_>, calls: bool) -> Result<Planned> {
+    pub(crate) async fn planned_asked(&self, asked: Asked<'_>, PlanFor { calls, judged }: PlanFor) -> Result<Planned> {
         let mut numbers: Option<BTreeMap<Place, Option<i64>>> = None;
         let mut given_back = false;
         loop {
@@ -210,6 +264,9 @@ impl Run<'_> {
             let planner = Planner { numbers: numbers.as_ref(), ..self.planner(&catalog).await };
             let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
             let planned = self.style().scope(|| planner.plan_asked(asked, &types))?;
+            if judged {
+                self.permit_reads(&planned.reads, &catalog)?;
+            }
             self.refuse_changed(&planned.tables)?;
             let mut locked = Ok(());
             for table in &planned.tables {
@@ -273,6 +330,7 @@ impl Run<'_> {
             None => self.engine.catalog(),
         };
         let planned = self.planner(&catalog).await.plan_over(over, &[])?;
+        self.permit_reads(&planned.reads, &catalog)?;
         assert!(planned.tables.is_empty(), "it reads no table");
         Ok(planned.plan)
     }

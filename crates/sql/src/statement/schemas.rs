@@ -86,7 +86,7 @@ impl Run<'_> {
         let make = async {
             let mut slot = self.cell.lock().await;
             let space = slot.open().create_schema(name).await?;
-            slot.open().set_access(space.0, Access { owner: owner.oid, acl }).await
+            slot.open().set_access(space.0, Access::new(owner.oid, acl)).await
         };
         self.cancel.run(make).await?;
         let _again = Again(self);

@@ -329,7 +329,7 @@ impl Run<'_> {
         if !is_sequence(table) {
             return Err(EngineError::new("42809", format!("\"{}\" is not a sequence", name.name)));
         }
-        self.info.actor(catalog).require_owner_of(catalog, table)?;
+        self.info.actor(catalog).require_dropper(catalog, (table.oid, table.space), ("sequence", &table.name))?;
         let shown = shown_relation(table.space, &table.name, catalog);
         for other in catalog.tables() {
             let of = |c: &ColumnDef| sequence_of(c).and_then(|name| catalog.table(&name).cloned());
@@ -475,6 +475,7 @@ impl Run<'_> {
         loop {
             let version = self.engine.catalog().version();
             let catalog = self.cell.lock().await.open().catalog();
+            self.info.permit_lookup(&catalog, name)?;
             let table = catalog.table(name).ok_or_else(|| missing_relation(&catalog, name))?;
             if !is_sequence(table) {
                 return Err(EngineError::new("42809", format!("\"{name}\" is not a sequence")));

@@ -19,7 +19,6 @@ use crate::statement::changes::{assigned, called, delete_over, is_numbered, upda
 use crate::statement::checks::round;
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::lock_rows::within::queries;
-use crate::statement::reads;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
 use crate::transaction::OneRow;
@@ -63,20 +62,22 @@ impl Run<'_> {
         let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
         self.refuse_changed([&table])?;
         let called = called(&update.target, update.alias.as_ref());
-        if reads::update_reads(update, (&table, &called)) {
-            self.permit(&table, Rights::SELECT).await?;
-        }
         refuse_locks_beside(update.with.as_ref(), update.filter.as_ref())?;
+        let assigned = assigned(&update.set, &table)?;
+        let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
+        self.permit_columns(&table, Rights::UPDATE, &positions).await?;
+        self.permit_returning((&table, &called), &update.returning).await?;
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
-        let assigned = assigned(&update.set, &table)?;
         let over = update_over(update, (&table, &called), settled.condition(), &assigned);
         let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
-        let positions = assigned.iter().map(|(at, _)| *at).collect();
         let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
         let numbered = numbered.map(|(at, _)| *at).collect();
-        let source = Source { table: &table, plan, assigned: Some(positions), numbered };
-        let (count, rows) = run.change(source, !update.returning.is_empty()).await?;
+        let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered };
+        let (count, rows) = match run.change(source, !update.returning.is_empty()).await {
+            Err(error) => return Err(self.hidden(error, &positions).await),
+            changed => changed?,
+        };
         run.changed(&table, &called, &update.returning, count, rows).await
     }
 
@@ -84,9 +85,7 @@ impl Run<'_> {
         let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
         self.refuse_changed([&table])?;
         let called = called(&delete.target, delete.alias.as_ref());
-        if reads::delete_reads(delete, (&table, &called)) {
-            self.permit(&table, Rights::SELECT).await?;
-        }
+        self.permit_returning((&table, &called), &delete.returning).await?;
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);

@@ -208,7 +208,8 @@ impl Run<'_> {
             }
             match catalog.view(&name) {
                 Some(view) => {
-                    self.info.actor(&catalog).require_owner(&catalog, view.oid, ("view", &view.name))?;
+                    let object = (view.oid, view.space);
+                    self.info.actor(&catalog).require_dropper(&catalog, object, ("view", &view.name))?;
                     doomed.push(view.clone());
                 }
                 None if catalog.relation_exists(&name) => {

@@ -10,6 +10,7 @@ mod cursors;
 mod deep;
 mod found;
 mod given_up;
+mod hidden;
 mod kernels;
 mod kinds;
 mod letters;

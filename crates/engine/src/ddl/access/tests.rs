@@ -20,7 +20,7 @@ fn access_is_kept_and_goes_with_its_object() {
         let oid = |name: &str| db.catalog().role(name).unwrap().oid;
         let (ann, bob, staff) = (oid("ann"), oid("bob"), oid("staff"));
         let grant = Grant { grantee: staff, grantor: ann, rights: Rights::SELECT, options: Rights::SELECT };
-        let access = Access { owner: ann, acl: Some(vec![grant]) };
+        let access = Access::new(ann, Some(vec![grant]));
         let mut txn = db.begin(ReadCommitted);
         txn.set_access(t.oid, access.clone()).await.unwrap();
         txn.rollback().await.unwrap();
@@ -52,6 +52,41 @@ fn access_is_kept_and_goes_with_its_object() {
     });
 }
 
+/// Privileges on columns through a rollback, TRUNCATE, a restart, and the end of the column.
+#[test]
+fn columns_keep_their_privileges() {
+    simulate(59, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let t = table(&db, "t").await;
+        let grant = Grant { grantee: PUBLIC, grantor: FIRST_OWNER, rights: Rights::SELECT, options: Rights::NONE };
+        let mut access = Access::new(FIRST_OWNER, None);
+        access.columns = [(0, vec![grant]), (1, vec![grant])].into();
+        let mut txn = db.begin(ReadCommitted);
+        txn.set_access(t.oid, access.clone()).await.unwrap();
+        txn.rollback().await.unwrap();
+        assert_eq!(db.catalog().column_acls(t.oid).count(), 0);
+        let mut txn = db.begin(ReadCommitted);
+        txn.set_access(t.oid, access.clone()).await.unwrap();
+        let t = txn.truncate_table(&t).await.unwrap();
+        txn.commit().await.unwrap();
+        clean(&db).await;
+        db.close().await.unwrap();
+
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        assert_eq!(db.catalog().access_to(t.oid), access);
+        assert_eq!(db.catalog().stated_acl(t.oid), None);
+        let mut txn = db.begin(ReadCommitted);
+        let t = txn.drop_column(&t, 1).await.unwrap();
+        let left: Vec<usize> = txn.catalog().column_acls(t.oid).map(|(at, _)| at).collect();
+        assert_eq!((left, txn.catalog().column_acl(t.oid, 0)), (vec![0], &[grant][..]));
+        txn.drop_table(&t).await.unwrap();
+        txn.commit().await.unwrap();
+        assert_eq!(db.catalog().accesses().count(), 0);
+        clean(&db).await;
+    });
+}
+
 #[test]
 fn default_privileges_survive_a_restart_and_go_with_their_schema() {
     simulate(53, |env| async move {
@@ -62,7 +97,7 @@ fn default_privileges_survive_a_restart_and_go_with_their_schema() {
         let kind = Securable::Table;
         let of = |schema: ObjectId| DefaultOf { role: FIRST_OWNER, schema: schema.0, kind };
         let read = vec![Grant { grantee: PUBLIC, grantor: FIRST_OWNER, rights: Rights::SELECT, options: Rights::NONE }];
-        txn.set_access(schema.0, Access { owner: FIRST_OWNER, acl: Some(read.clone()) }).await.unwrap();
+        txn.set_access(schema.0, Access::new(FIRST_OWNER, Some(read.clone()))).await.unwrap();
         txn.set_default_acl(of(schema.0), Some(read.clone())).await.unwrap();
         txn.set_default_acl(of(ObjectId(0)), Some(vec![])).await.unwrap();
         txn.commit().await.unwrap();
@@ -73,7 +108,7 @@ fn default_privileges_survive_a_restart_and_go_with_their_schema() {
         // What is said of the schema itself is apart from what is said of its new tables.
         assert_eq!(db.catalog().stated_acl(schema.0), Some(read.as_slice()));
         let mut txn = db.begin(ReadCommitted);
-        txn.set_access(schema.0, Access { owner: FIRST_OWNER, acl: None }).await.unwrap();
+        txn.set_access(schema.0, Access::new(FIRST_OWNER, None)).await.unwrap();
         assert_eq!(txn.catalog().defaults().count(), 2);
         txn.set_default_acl(of(ObjectId(0)), None).await.unwrap();
         txn.drop_schema(schema).await.unwrap();

@@ -54,6 +54,17 @@ pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     }
 }
 
+/// The same, where the current role may use the schema that the name says. 42501
+pub(super) fn found_class(c: &Call<'_>, name: &str) -> Result<Option<u32>> {
+    let parsed = terrace_grammar::name_of(name);
+    let schema = parsed.as_ref().and_then(|parsed| parsed.qualifier().last());
+    if let Some(among) = schema.and_then(|schema| crate::parse::among(&schema.name)) {
+        let found = c.info.permit_lookup(c.catalog, &RelationName::new(among, ""));
+        found.map_err(external)?;
+    }
+    Ok(class_oid(c.catalog, name))
+}
+
 /// What a name that is no relation's is told. 3F000, 42P01
 pub(super) fn no_class(catalog: &Catalog, name: &str) -> DataFusionError {
     let parsed = terrace_grammar::name_of(name).and_then(|name| crate::parse::relation(&name).ok());

@@ -1,14 +1,16 @@
 //! What roles may do: `has_table_privilege` and its kind, `pg_has_role`, and acls as they are shown.
-use super::classes::named_schema;
-use super::{Call, class_oid, external, undefined_relation};
+use super::classes::{found_class, named_schema};
+use super::{Call, external, quote, role_name, undefined_relation};
 use crate::access::{Actor, named_right, securable};
+use crate::pgcatalog::AUTHID_OID;
 use crate::pgcatalog::relations::{own, views};
 use crate::pgcatalog::{DATABASE, system};
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use std::sync::Arc;
-use terrace_engine::catalog::access::{DATABASE_OWNER, Grant, PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
+use terrace_engine::catalog::access::{Grant, PUBLIC, PUBLIC_SCHEMA, Rights, Securable, THE_DATABASE};
+use terrace_engine::catalog::roles::SIGNAL_BACKEND;
 use terrace_engine::{Catalog, EngineError, Space};
 use terrace_storage::ObjectId;
 
@@ -16,7 +18,9 @@ use terrace_storage::ObjectId;
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum About {
     Table,
-    /// With one more argument, which names a column. Columns have the privileges of their table.
+    /// A table, and whether there is a privilege on it or on any of its columns.
+    AnyColumn,
+    /// With one more argument, which names a column.
     Column,
     Sequence,
     Schema,
@@ -27,7 +31,6 @@ pub(super) enum About {
 fn item(catalog: &Catalog, grant: &Grant) -> String {
     let name = |oid: u32| match oid {
         PUBLIC => String::new(),
-        DATABASE_OWNER => system::DATABASE_OWNER.1.to_owned(),
         _ => {
             let name = catalog.role_by_oid(oid).map_or_else(|| oid.to_string(), |role| role.name);
             let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -56,6 +59,37 @@ pub(crate) fn acl_of_public(catalog: &Catalog) -> Vec<String> {
     catalog.acl(PUBLIC_SCHEMA, Securable::Schema).iter().map(|grant| item(catalog, grant)).collect()
 }
 
+/// As `oid::regrole` is shown.
+pub(super) fn shown_role(catalog: &Catalog, oid: u32) -> String {
+    match oid {
+        0 => "-".to_owned(),
+        _ => role_name(catalog, oid).map_or_else(|| oid.to_string(), |name| quote(&name)),
+    }
+}
+
+/// The OID of the role of a name.
+pub(super) fn role_oid(catalog: &Catalog, name: &str) -> Option<u32> {
+    let parsed = terrace_grammar::name_of(name).filter(|parsed| parsed.parts().len() == 1)?;
+    catalog.role(&parsed.last().name).map(|role| role.oid)
+}
+
+/// `'name'::regrole`. 42704
+pub(super) fn regrole_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        if name == "-" {
+            return Ok(Some(0));
+        }
+        if let Ok(oid) = name.parse() {
+            return Ok(Some(oid));
+        }
+        let shown = terrace_grammar::name_of(&name).map_or_else(|| name.clone(), |parsed| parsed.last().name.clone());
+        let missing = || EngineError::new("42704", format!("role \"{shown}\" does not exist"));
+        role_oid(c.catalog, &name).map(Some).ok_or_else(|| external(missing()))
+    };
+    Ok(Arc::new(UInt32Array::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
+}
+
 fn is_text(c: &Call<'_>, argument: usize) -> bool {
     c.arguments.get(argument).is_some_and(|array| matches!(array.data_type(), DataType::Utf8 | DataType::Utf8View))
 }
@@ -82,7 +116,7 @@ fn object(c: &Call<'_>, row: usize, argument: usize, about: About) -> Result<Opt
     let Some(name) = c.text(argument, row)? else { return Ok(None) };
     let missing = |state, what: String| external(EngineError::new(state, format!("{what} does not exist")));
     match about {
-        About::Table | About::Column | About::Sequence => match class_oid(c.catalog, &name) {
+        About::Table | About::AnyColumn | About::Column | About::Sequence => match found_class(c, &name)? {
             Some(oid) => Ok(Some(oid)),
             None => Err(undefined_relation(&name)),
         },
@@ -105,6 +139,9 @@ fn is_among(named: &str, allowed: Rights, (rights, options): (Rights, Rights)) -
             Some(name) => (name.trim_end(), true),
             None => (upper.as_str(), false),
         };
+        if name == "RULE" && allowed == Securable::Table.rights() {
+            continue; // There was such a privilege once: nobody has it.
+        }
         let Some(right) = named_right(name).ok().filter(|right| allowed.covers(*right)) else {
             let message = format!("unrecognized privilege type: \"{}\"", part.trim());
             return Err(external(EngineError::new("22023", message)));
@@ -136,36 +173,68 @@ fn rights_to(c: &Call<'_>, actor: &Actor, about: About, oid: u32) -> Result<Opti
             Some(table) => Err(external(EngineError::new("42809", format!("\"{}\" is not a sequence", table.name)))),
             None => Ok(None),
         },
-        About::Table | About::Column => match c.table(oid) {
-            Some(table) => of(table.oid, securable(table), Securable::Table.rights()),
-            None if views::by_oid(c.catalog, oid).is_some() => {
-                of(ObjectId(oid), Securable::Table, Securable::Table.rights())
+        About::Table | About::AnyColumn | About::Column => {
+            let allowed = if about == About::Table { Securable::Table.rights() } else { Rights::OF_COLUMNS };
+            match c.table(oid) {
+                Some(table) => of(table.oid, securable(table), allowed),
+                None if views::by_oid(c.catalog, oid).is_some() => of(ObjectId(oid), Securable::Table, allowed),
+                None if oid == AUTHID_OID => of(ObjectId(oid), Securable::Table, allowed),
+                None if own::own().any(|own| own.oid == oid) => {
+                    let (_, rights) = of_system(Securable::Table, Rights::SELECT);
+                    Ok(Some((allowed, rights)))
+                }
+                None => Ok(None),
             }
-            None if own::own().any(|own| own.oid == oid) => Ok(Some(of_system(Securable::Table, Rights::SELECT))),
-            None => Ok(None),
-        },
+        }
     }
 }
 
-/// Whether a relation of the user's has the column that an argument names, or numbers. 42703
-fn has_column(c: &Call<'_>, row: usize, argument: usize, oid: u32) -> Result<bool> {
+/// Which columns are asked about.
+enum Columns {
+    /// There is no such column.
+    None,
+    /// Of a relation of the system: they have no privileges of their own.
+    OfSystem,
+    One(usize),
+}
+
+/// The column that an argument names, or numbers. 42703
+fn column(c: &Call<'_>, row: usize, argument: usize, oid: u32) -> Result<Columns> {
     let (columns, name) = match (c.table(oid), views::by_oid(c.catalog, oid)) {
         (Some(table), _) => (&table.columns, &table.name),
         (None, Some(view)) => (&view.columns, &view.name),
-        (None, None) => return Ok(!c.arguments[argument].is_null(row)),
+        (None, None) => return column_of_system(c, row, argument, oid),
     };
+    let live = |at: usize| columns.get(at).filter(|column| !column.dropped).map_or(Columns::None, |_| Columns::One(at));
     if !is_text(c, argument) {
         let at = c.int(argument, row)?.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
-        return Ok(at.and_then(|at| columns.get(at)).is_some_and(|column| !column.dropped));
+        return Ok(at.map_or(Columns::None, live));
     }
-    let Some(column) = c.text(argument, row)? else { return Ok(false) };
-    match columns.iter().find(|own| own.name == column) {
-        Some(own) => Ok(!own.dropped),
-        None => {
-            let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
-            Err(external(EngineError::new("42703", message)))
-        }
+    let Some(column) = c.text(argument, row)? else { return Ok(Columns::None) };
+    match columns.iter().position(|own| own.name == column) {
+        Some(at) => Ok(live(at)),
+        None => Err(undefined_column(&column, name)),
     }
+}
+
+fn column_of_system(c: &Call<'_>, row: usize, argument: usize, oid: u32) -> Result<Columns> {
+    let Some(own) = own::own().find(|own| own.oid == oid) else { return Ok(Columns::None) };
+    let columns = own.columns();
+    if !is_text(c, argument) {
+        let number = c.int(argument, row)?.and_then(|number| usize::try_from(number).ok());
+        let is_there = number.is_some_and(|number| (1..=columns.len()).contains(&number));
+        return Ok(if is_there { Columns::OfSystem } else { Columns::None });
+    }
+    let Some(column) = c.text(argument, row)? else { return Ok(Columns::None) };
+    match columns.contains(&column.as_str()) {
+        true => Ok(Columns::OfSystem),
+        false => Err(undefined_column(&column, own.name)),
+    }
+}
+
+fn undefined_column(column: &str, relation: &str) -> datafusion::error::DataFusionError {
+    let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
+    external(EngineError::new("42703", message))
 }
 
 /// `has_..._privilege([role,] object, [column,] privileges)`.
@@ -177,11 +246,21 @@ pub(super) fn has_privilege(c: &Call<'_>, about: About) -> Result<ArrayRef> {
         let Some(actor) = actor(c, row, of_role.then_some(0))? else { return Ok(None) };
         let Some(oid) = object(c, row, place, about)? else { return Ok(None) };
         let Some(named) = c.text(c.arguments.len() - 1, row)? else { return Ok(None) };
-        let Some((allowed, rights)) = rights_to(c, &actor, about, oid)? else { return Ok(None) };
-        if about == About::Column && !has_column(c, row, place + 1, oid)? {
-            return Ok(None);
+        let Some((allowed, (mut rights, mut options))) = rights_to(c, &actor, about, oid)? else { return Ok(None) };
+        let columns: Vec<usize> = match about {
+            About::AnyColumn => c.catalog.column_acls(ObjectId(oid)).map(|(at, _)| at).collect(),
+            About::Column => match column(c, row, place + 1, oid)? {
+                Columns::None => return Ok(None),
+                Columns::OfSystem => vec![],
+                Columns::One(at) => vec![at],
+            },
+            _ => vec![],
+        };
+        for at in columns {
+            let of = actor.column_rights(c.catalog, ObjectId(oid), at);
+            (rights, options) = (rights | of.0, options | of.1);
         }
-        is_among(&named, allowed, rights).map(Some)
+        is_among(&named, allowed, (rights, options)).map(Some)
     };
     Ok(Arc::new((0..c.rows).map(one).collect::<Result<BooleanArray>>()?))
 }
@@ -216,4 +295,21 @@ pub(super) fn has_role(c: &Call<'_>) -> Result<ArrayRef> {
         Ok(Some(found))
     };
     Ok(Arc::new((0..c.rows).map(one).collect::<Result<BooleanArray>>()?))
+}
+
+/// 42501 where the current role may not cancel what a session of another's runs, or end that session.
+pub(super) fn permit_signal(c: &Call<'_>, user: &str, cancels: bool) -> Result<()> {
+    let (actor, role) = (c.info.actor(c.catalog), c.catalog.role(user));
+    let refused = |message: &str| Err(external(EngineError::new("42501", message)));
+    if role.as_ref().is_none_or(|role| role.superuser) && !actor.is_superuser() {
+        return refused(match cancels {
+            true => "must be a superuser to cancel superuser query",
+            false => "must be a superuser to terminate superuser process",
+        });
+    }
+    if !actor.has(SIGNAL_BACKEND) && !role.is_some_and(|role| actor.has(role.oid)) {
+        let what = if cancels { "query is being canceled" } else { "process is being terminated" };
+        return refused(&format!("must be a member of the role whose {what} or member of pg_signal_backend"));
+    }
+    Ok(())
 }

@@ -3,6 +3,9 @@
 use super::shapes::all;
 use super::*;
 
+/// Of `pg_authid`, which is not everybody's to read.
+pub(crate) const AUTHID_OID: u32 = 1260;
+
 /// OIDs of those that PostgreSQL gives no fixed one; below those of the user's objects.
 const FIRST: u32 = 12_000;
 
@@ -27,7 +30,7 @@ fn fixed_oid(schema: &str, name: &str) -> Option<u32> {
         "pg_attrdef" => 2604,
         "pg_attribute" => 1249,
         "pg_auth_members" => 1261,
-        "pg_authid" => 1260,
+        "pg_authid" => AUTHID_OID,
         "pg_cast" => 2605,
         "pg_class" => 1259,
         "pg_collation" => 3456,
@@ -121,6 +124,10 @@ impl Own {
         self.schema != "pg_catalog"
             || self.name.starts_with("pg_stat") && !self.name.starts_with("pg_statistic")
             || VIEWS.contains(&self.name)
+    }
+
+    pub(crate) fn columns(&self) -> Vec<&'static str> {
+        columns_of(self.shape).into_iter().map(|(name, _)| name).collect()
     }
 
     /// Whether its name alone finds it.

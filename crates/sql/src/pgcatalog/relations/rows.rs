@@ -11,7 +11,9 @@ use crate::parse::stored::{Stored, key_name};
 use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
 use std::collections::BTreeSet;
-use terrace_engine::catalog::access::{DefaultOf, Grant, Member, Securable, THE_DATABASE};
+use terrace_engine::catalog::access::{DefaultOf, FIRST_OWNER, Grant, Member, Securable, THE_DATABASE};
+use terrace_engine::catalog::comments::OF_CONSTRAINT;
+use terrace_engine::catalog::roles::members_of_system;
 use terrace_engine::types::enums::Label;
 use terrace_engine::types::{Digits, EnumType};
 use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
@@ -88,11 +90,15 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         ],
         "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
         "pg_attribute" => all_attributes(catalog),
-        "pg_authid" | "pg_roles" => catalog.roles().map(|role| role_row(&role)).chain([database_owner()]).collect(),
+        "pg_authid" | "pg_roles" => catalog.roles().chain(Role::of_system()).map(|role| role_row(&role)).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
         "pg_class" => all_classes(catalog),
         "pg_views" => catalog.views().map(|view| views::listed(catalog, view)).collect(),
-        "pg_auth_members" => catalog.members().map(member_row).collect(),
+        "pg_auth_members" => {
+            let of_system =
+                members_of_system().map(|(role, member)| Member { role, member, grantor: FIRST_OWNER, admin: false });
+            catalog.members().copied().chain(of_system).map(|member| member_row(&member)).collect()
+        }
         "pg_collation" => {
             [collation(DEFAULT_COLLATION_OID, "default", "d"), collation(C_COLLATION_OID, "C", "c")].into()
         }
@@ -147,10 +153,20 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
 
 /// Of `pg_attribute`.
 fn all_attributes(catalog: &Catalog) -> Vec<Row> {
-    let of_views = catalog.views().flat_map(|view| views::attributes(view));
+    let of_views = catalog.views().flat_map(|view| with_acls(catalog, view.oid, views::attributes(view)));
     let of_types = catalog.composite_types().flat_map(composites::attributes);
-    let of_tables = catalog.tables().flat_map(|t| attribute_rows(t));
+    let of_tables = catalog.tables().flat_map(|t| with_acls(catalog, t.oid, attribute_rows(t)));
     of_tables.chain(of_views).chain(of_types).chain(own::attributes()).collect()
+}
+
+/// Rows of a relation's columns, which come first and in order, with what has been said of their privileges.
+fn with_acls(catalog: &Catalog, object: ObjectId, mut rows: Vec<Row>) -> Vec<Row> {
+    for (at, acl) in catalog.column_acls(object) {
+        if let Some(row) = rows.get_mut(at) {
+            row.push(("attacl", V::Texts(privileges::shown(catalog, acl))));
+        }
+    }
+    rows
 }
 
 /// Of `pg_class`.
@@ -261,12 +277,6 @@ fn role_row(role: &Role) -> Row {
     row
 }
 
-/// [`DATABASE_OWNER`].
-fn database_owner() -> Row {
-    let (oid, name) = DATABASE_OWNER;
-    row! {oid: oid, rolname: name, rolinherit: true, rolconnlimit: -1}
-}
-
 fn member_row(member: &Member) -> Row {
     row! {roleid: member.role, member: member.member, grantor: member.grantor, admin_option: member.admin}
 }
@@ -299,10 +309,7 @@ fn namespace(catalog: &Catalog, oid: u32, name: &str) -> Row {
 }
 
 fn owner_of_schema(catalog: &Catalog, oid: u32) -> (u32, String) {
-    match catalog.owner(ObjectId(oid)) {
-        owner if owner == DATABASE_OWNER.0 => (owner, DATABASE_OWNER.1.to_owned()),
-        owner => (owner, catalog.owner_name(ObjectId(oid))),
-    }
+    (catalog.owner(ObjectId(oid)), catalog.owner_name(ObjectId(oid)))
 }
 
 /// The OID of a type's schema.
@@ -471,10 +478,13 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
     let tables = catalog.tables().flat_map(|t| t.indexes.iter().map(|index| index.oid).chain([t.oid]));
     let classes = catalog.composite_types().map(|of| ObjectId(of.def().class));
     let there: BTreeSet<_> = tables.chain(catalog.views().map(|view| view.oid)).chain(classes).collect();
-    let comments = catalog.comments().filter(|((oid, _), _)| there.contains(oid));
+    let comments = catalog.comments().filter(|((oid, at), _)| there.contains(oid) && *at < OF_CONSTRAINT);
     let row = |((oid, position), text): ((ObjectId, u32), &str)| {
         row! {objoid: oid.0, classoid: PG_CLASS_OID, objsubid: position as i32, description: text}
     };
+    let of_constraints = constraint_comments(catalog).into_iter().map(|(oid, text)| {
+        row! {objoid: oid, classoid: PG_CONSTRAINT_OID, objsubid: 0, description: text}
+    });
     let of_types = catalog.comments().filter(|((oid, _), _)| catalog.space_of_type(oid.0).is_some());
     let of_types = of_types.map(|((oid, _), text)| {
         row! {objoid: oid.0, classoid: PG_TYPE_OID, objsubid: 0, description: text}
@@ -483,7 +493,24 @@ fn descriptions(catalog: &Catalog) -> Vec<Row> {
         let text = schema_comment(catalog, oid)?;
         Some(row! {objoid: oid, classoid: PG_NAMESPACE_OID, objsubid: 0, description: text})
     });
-    comments.map(row).chain(of_types).chain(of_schemas).collect()
+    comments.map(row).chain(of_types).chain(of_schemas).chain(of_constraints).collect()
+}
+
+/// What COMMENT has said of constraints, by their OIDs.
+pub(crate) fn constraint_comments(catalog: &Catalog) -> Vec<(u32, &str)> {
+    let own = |oid: ObjectId| catalog.comment((oid, OF_CONSTRAINT)).map(|text| (oid.0, text));
+    let mut all = vec![];
+    for table in catalog.tables() {
+        all.extend(table.indexes.iter().filter(|index| index.is_constraint()).filter_map(|index| own(index.oid)));
+        all.extend(table.foreign_keys.iter().filter_map(|key| own(key.oid)));
+        for (_, name, text) in catalog.check_comments(table.oid) {
+            let at = table.checks.iter().position(|check| check.name == name);
+            all.extend(at.map(|at| (check_oid(table, at), text)));
+        }
+    }
+    let of_domains = catalog.domains().flat_map(|domain| &domain.checks);
+    all.extend(of_domains.filter_map(|check| own(ObjectId(check.oid))));
+    all
 }
 
 /// The OID of a column's default.

@@ -164,6 +164,8 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_user_mapping", "oid:oid umuser:oid umserver:oid umoptions:_text"),
     ("pg_catalog", "pg_user_mappings", "umid:oid srvid:oid srvname:name umuser:oid usename:name umoptions:_text"),
     ("pg_catalog", "pg_views", "schemaname:name viewname:name viewowner:name definition:text"),
+    ("information_schema", "column_privileges", "grantor:name grantee:name table_catalog:name table_schema:name \
+        table_name:name column_name:name privilege_type:text is_grantable:text"),
     ("information_schema", "columns", "table_catalog:name table_schema:name table_name:name column_name:name \
                                        ordinal_position:int4 column_default:text is_nullable:text data_type:text \
                                        character_maximum_length:int4 character_octet_length:int4 \
@@ -197,6 +199,10 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("information_schema", "referential_constraints", "constraint_catalog:name constraint_schema:name \
         constraint_name:name unique_constraint_catalog:name unique_constraint_schema:name unique_constraint_name:name \
         match_option:text update_rule:text delete_rule:text"),
+    ("information_schema", "role_column_grants", "grantor:name grantee:name table_catalog:name table_schema:name \
+        table_name:name column_name:name privilege_type:text is_grantable:text"),
+    ("information_schema", "role_table_grants", "grantor:name grantee:name table_catalog:name table_schema:name \
+        table_name:name privilege_type:text is_grantable:text with_hierarchy:text"),
     ("information_schema", "schemata", "catalog_name:name schema_name:name schema_owner:name \
                                         default_character_set_catalog:name default_character_set_schema:name \
                                         default_character_set_name:name sql_path:text"),
@@ -207,6 +213,8 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("information_schema", "table_constraints", "constraint_catalog:name constraint_schema:name constraint_name:name \
         table_catalog:name table_schema:name table_name:name constraint_type:text is_deferrable:text \
         initially_deferred:text enforced:text nulls_distinct:text"),
+    ("information_schema", "table_privileges", "grantor:name grantee:name table_catalog:name table_schema:name \
+        table_name:name privilege_type:text is_grantable:text with_hierarchy:text"),
     ("information_schema", "tables", "table_catalog:name table_schema:name table_name:name table_type:text \
                                       self_referencing_column_name:name reference_generation:text \
                                       user_defined_type_catalog:name user_defined_type_schema:name \

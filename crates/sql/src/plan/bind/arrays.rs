@@ -110,7 +110,7 @@ impl Binder<'_> {
         if let ExprKind::Default = value.kind {
             return wrong(value.at, "0A000", "cannot set an array element to DEFAULT");
         }
-        let array = self.expr(whole, scope)?;
+        let array = self.assigned_part(whole, scope)?;
         let of = array.get_type(&scope.schema)?;
         if item_type(&of).is_none() {
             return match of {

@@ -426,6 +426,7 @@ impl Binder<'_> {
         let Some(relation) = relation else {
             return wrong(at, "42P01", format!("missing FROM-clause entry for table \"{table}\""));
         };
+        self.note_named(relation.columns.iter().map(|(_, column)| column));
         match (relation.never_null, relation.columns.first()) {
             (Some(column), _) => Ok(relation.columns[column].1.clone()),
             // Each row counts.

@@ -252,6 +252,7 @@ impl Binder<'_> {
         }
         let (names, columns): (Vec<String>, Vec<Expr>) = relation.columns.iter().cloned().unzip();
         columns.iter().for_each(|column| scope.note(column, arg.at));
+        self.note_named(&columns);
         let never_null = relation.never_null.and_then(|at| columns.get(at).cloned());
         refuse_loose(&columns, &scope.schema)?;
         let row = self.made(make::call(Made::Row(names), false, "", columns), &scope.schema)?;
@@ -291,7 +292,7 @@ impl Binder<'_> {
             (ExprKind::WithField { arg, field, value }, Some(_)) => {
                 self.with_field_of((arg, column), field, value, scope)?
             }
-            _ => self.expr(whole, scope)?,
+            _ => self.assigned_part(whole, scope)?,
         };
         let called = column.map_or_else(|| assigned_to(whole), |column| &column.name);
         let of = row.get_type(&scope.schema)?;

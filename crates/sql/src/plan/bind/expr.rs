@@ -30,7 +30,11 @@ impl Binder<'_> {
         self.note_schema_of_column(name);
         match self.whole_row(expr, scope)? {
             Some(row) => Ok(row),
-            None => scope.column(name),
+            None => {
+                let column = scope.column(name)?;
+                self.note_named([&column]);
+                Ok(column)
+            }
         }
     }
 

@@ -25,7 +25,6 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
-use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Among, DataType, EngineError, RelationName};
 use terrace_grammar::statement::{self as tree, Alias, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
@@ -208,20 +207,13 @@ impl Binder<'_> {
         let own = name.last().name.as_str();
         let named = RelationName::new(among, own);
         let named = if self.is_of_text() { named.of_definition() } else { named };
+        self.permit_lookup(&named).at(at)?;
         if let Some(view) = self.planner.catalog.view(&named) {
-            self.permit(|actor, catalog| match self.is_of_text() {
-                true => actor.permit_view_within(catalog, view),
-                false => actor.permit_view(catalog, view),
-            })?;
             self.note_schema(name, view.space);
             return deeper(|| self.view_in_from(view, alias));
         }
         let Some(table) = self.planner.catalog.table(&named) else { return fail(at, undefined_table(name.shown())) };
         self.note_schema(name, table.space);
-        self.permit(|actor, catalog| match self.is_of_text() {
-            true => actor.permit_within(catalog, table, Rights::SELECT, false),
-            false => actor.permit(catalog, table, Rights::SELECT),
-        })?;
         self.tables.borrow_mut().push(table.clone());
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
@@ -273,7 +265,9 @@ impl Binder<'_> {
         let columns = joined.visible.iter().map(|(title, expr)| expr.clone().alias(self.column_name(title)));
         let columns: Vec<Expr> = columns.collect();
         let plan = LogicalPlanBuilder::from(joined.plan).project(columns)?.build()?;
-        self.derived(plan, titles, &alias.name.name, Some(alias))
+        let made = self.derived(plan, titles, &alias.name.name, Some(alias))?;
+        made.visible.iter().zip(&joined.visible).for_each(|((_, new), (_, old))| self.note_stand_in(new, old));
+        Ok(made)
     }
 
     /// A function in FROM: a series of integers, or one value.
@@ -385,6 +379,7 @@ impl Binder<'_> {
                 return Err(EngineError::new("42701", message).into());
             }
             let (a, b) = (side(&left, key, "left")?, side(&right, key, "right")?);
+            self.note_named([&a, &b]);
             let equal = self.compared("=", a.clone(), b.clone(), &both).at(key.at)?;
             conditions.push(equal);
             merged.push((key.name.clone(), merge(kind, a, b, &both).at(key.at)?));

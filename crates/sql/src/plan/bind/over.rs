@@ -8,6 +8,7 @@
 use super::composites::Becomes;
 use super::from::{Relation, Source};
 use super::query::{Around, parameter_number};
+use super::reads::Read;
 use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
@@ -132,6 +133,8 @@ impl Binder<'_> {
         for (table, called) in over.beside {
             let scan = TableScan::addressed(self.planner.without_unusable(table));
             let right = self.scanned(scan, &called.name, table)?;
+            let reading = self.note_relation(Read::of_table(table, true));
+            self.note_offered(reading, &right, live_columns(table).map(|(at, _)| at));
             addressed.push(right.plan.schema().qualified_field(0).0.cloned());
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
@@ -187,18 +190,35 @@ impl Binder<'_> {
         let table = || self.planner.without_unusable(over.table);
         let given = || TableScan::given(over.table.clone());
         let called = over.called.name.as_str();
+        let scanned = |scan: TableScan, called: &str| -> Result<Source> {
+            let source = self.scanned(scan, called, over.table)?;
+            self.note_target(over, &source);
+            Ok(source)
+        };
         Ok(match over.rows {
             Rows::None => Source::nothing()?,
-            Rows::All => self.scanned(TableScan::new(table()), called, over.table)?,
-            Rows::Given => self.scanned(given(), called, over.table)?,
-            Rows::Target => self.scanned(TableScan::target(table()), called, over.table)?,
+            Rows::All => scanned(TableScan::new(table()), called)?,
+            Rows::Given => scanned(given(), called)?,
+            Rows::Target => scanned(TableScan::target(table()), called)?,
             Rows::Conflict => {
-                let target = self.scanned(TableScan::target(table()), called, over.table)?;
-                let excluded = self.scanned(given(), "excluded", over.table)?;
+                let target = scanned(TableScan::target(table()), called)?;
+                let excluded = scanned(given(), "excluded")?;
                 let around = Around { scope: None, ctes: &Ctes::none() };
                 self.joined(target, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?
             }
         })
+    }
+
+    /// What a statement changes is read where its columns are named, and what it locks in any case. Of what the
+    /// catalogue keeps nothing is.
+    fn note_target(&self, over: &Over<'_>, source: &Source) {
+        let listed = match over.part {
+            Part::Locking => true,
+            Part::Update | Part::Delete | Part::Returning | Part::Copied => false,
+            Part::Check | Part::Generated | Part::Default | Part::Values => return,
+        };
+        let reading = self.note_relation(Read::of_table(over.table, listed));
+        self.note_offered(reading, source, live_columns(over.table).map(|(at, _)| at));
     }
 
     /// A table of FROM: what it offers are its own columns, not those that are hidden.

@@ -134,6 +134,7 @@ impl Binder<'_> {
                 ExprKind::Star(of) => {
                     let columns = star(of.as_ref(), scope, item.expr.at)?;
                     self.note_star(&columns, scope, item.expr.at)?;
+                    self.note_named(columns.iter().map(|(_, column)| column));
                     let (names, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
                     titles.extend(names);
                     exprs.extend(columns);

@@ -5,12 +5,14 @@
 //! 3. SELECT from a relation that never has rows has none, whatever stands in it: it may call what Terrace has not.
 use super::from::Source;
 use super::query::{Around, parameter_number};
+use super::reads::Read;
 use super::scope::{Ctes, Scope, TABLE_OID};
 use super::{Binder, Bound, Fault, Result, fail, titles, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::builtin;
 use crate::parse::identity::Identity;
 use crate::pgcatalog;
+use crate::pgcatalog::AUTHID_OID;
 use crate::plan::sequence_relations;
 use crate::values::{PG_TYPE, enum_of, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -67,6 +69,9 @@ impl Binder<'_> {
         let found = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)?;
         let Some(provider) = found else { return Ok(None) };
         self.of_system.set(true);
+        if let ("pg_catalog", "pg_authid") = (schema, own) {
+            self.note_relation(Read::of_system(AUTHID_OID, own));
+        }
         let called = TableReference::bare(self.relation_name(shown));
         let plan = LogicalPlanBuilder::scan(called, provider_as_source(provider), None)?.build()?;
         let mut source = self.named(plan, None, shown, alias)?;
@@ -149,6 +154,12 @@ impl Binder<'_> {
             }
             ("regnamespace", true) => call("regnamespace_oid", vec![bound]),
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
+            ("regrole", true) => call("regrole_oid", vec![bound]),
+            ("regrole", false) => {
+                let is_text = bound.get_type(schema)? == ArrowType::Utf8;
+                let oid = if is_text { call("regrole_oid", vec![bound])? } else { bound };
+                call("regrole_name", vec![oid])
+            }
             ("oid", _) => call("to_oid", vec![bound]),
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
             _ => self.cast_to(bound, DataType::Text, schema),
@@ -229,6 +240,7 @@ impl Binder<'_> {
         match class {
             "regclass" => self.function_of("regclass_name", vec![oid], &scope.schema),
             "regnamespace" => self.function_of("regnamespace_name", vec![oid], &scope.schema),
+            "regrole" => self.function_of("regrole_name", vec![oid], &scope.schema),
             _ => self.function_of("format_type", vec![oid, null], &scope.schema),
         }
     }
@@ -299,8 +311,11 @@ impl Binder<'_> {
                 return self.function_of("no_items", vec![], &scope.schema);
             }
             let around = Around { scope: Some(scope), ctes: scope.ctes };
-            // No column has privileges of its own, and there are no domains to be constrained.
-            let of_nothing = select.filter.as_ref().is_some_and(|filter| mentions(filter, &["attacl", "contypid"]));
+            // Where no column has privileges of its own; and there are no domains to be constrained.
+            let catalog = self.planner.catalog;
+            let of_columns = catalog.accesses().any(|(_, access)| !access.columns.is_empty());
+            let absent: &[&str] = if of_columns { &["contypid"] } else { &["attacl", "contypid"] };
+            let of_nothing = select.filter.as_ref().is_some_and(|filter| mentions(filter, absent));
             let source = self.from(&select.from, around)?;
             if self.of_system.get() && (source.empty || of_nothing) {
                 return self.function_of("no_items", vec![], &scope.schema);
@@ -325,12 +340,13 @@ impl Binder<'_> {
 pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
     match &expr.kind {
         ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
-            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype" | "regnamespace"))
+            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype" | "regnamespace" | "regrole"))
         }
         ExprKind::Call(call) => match call.name.last().name.as_str() {
             "to_regclass" => Some("regclass"),
             "to_regtype" => Some("regtype"),
             "to_regnamespace" => Some("regnamespace"),
+            "to_regrole" => Some("regrole"),
             _ => None,
         },
         _ => None,

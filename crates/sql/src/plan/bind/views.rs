@@ -6,9 +6,9 @@
 //! 3. A definition's `*` is written out: what is kept names each column.
 //! 4. Views that read views come to at most [`VIEWS_MAX`] in a statement.
 use super::from::{Source, renamed};
+use super::reads::{Number, Read as Reading};
 use super::scope::{Ctes, Scope};
 use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
-use crate::access::Actor;
 use crate::parse::qualified::{Edit, kept_schema, with_schema};
 use crate::plan::planner::Planner;
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use terrace_engine::types::Zone;
-use terrace_engine::{Catalog, DataType, EngineError, Space, Table, View, ViewUse};
+use terrace_engine::{Catalog, DataType, EngineError, RelationName, Space, Table, View, ViewUse};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{Alias, At, Name, Query, Statement};
 
@@ -126,6 +126,13 @@ fn uses(plan: &LogicalPlan, relations: Vec<Read>) -> Result<Vec<ViewUse>> {
     Ok(uses)
 }
 
+impl Views {
+    /// What is not the statement's own text, where that is bound.
+    pub(super) fn innermost(&self) -> Option<Within> {
+        self.within.borrow().last().cloned()
+    }
+}
+
 impl Binder<'_> {
     fn within_of<T>(&self, within: Within, bind: impl FnOnce() -> Result<T>) -> Result<T> {
         self.views.within.borrow_mut().push(within);
@@ -134,16 +141,13 @@ impl Binder<'_> {
         bound
     }
 
-    /// 42501 where who reads may not: the current role, or within a view its owner. (A definition is only written.)
-    pub(super) fn permit(&self, may: impl FnOnce(&Actor, &Catalog) -> terrace_engine::Result<()>) -> Result<()> {
-        let catalog: &Catalog = self.planner.catalog;
-        let actor = match self.views.within.borrow().last() {
-            Some(Within::System | Within::Kept) => return Ok(()),
-            _ if self.views.defines.borrow().is_some() => return Ok(()),
-            Some(Within::View(view)) => Actor::of_oid(catalog.owner(view.oid), catalog),
-            None => self.planner.info.actor(catalog),
-        };
-        Ok(may(&actor, catalog)?)
+    /// 42501 where the current role may not look names up in the schema of one; what a text says that the catalogue
+    /// keeps was looked up when it was made.
+    pub(super) fn permit_lookup(&self, name: &RelationName) -> Result<()> {
+        if self.views.innermost().is_none() {
+            self.planner.info.permit_lookup(self.planner.catalog, name)?;
+        }
+        Ok(())
     }
 
     /// Whether what is bound is a text that the catalogue keeps.
@@ -168,6 +172,7 @@ impl Binder<'_> {
             let message = format!("the statement reads more than {VIEWS_MAX} views, those that views read included");
             return Err(EngineError::new("54001", message).into());
         }
+        let reading = self.note_relation(Reading::of_view(view));
         let broken = || EngineError::damaged(format!("the text of view \"{}\" makes no sense", view.name));
         let zone = Zone::named(&view.zone).ok_or_else(broken)?;
         let parsed = crate::parse::statement(&view.sql).ok().flatten().ok_or_else(broken)?;
@@ -186,7 +191,7 @@ impl Binder<'_> {
         let shown = alias.map_or(view.name.as_str(), |alias| alias.name.name.as_str());
         let mut source = self.derived(plan, titles, shown, None)?;
         let read = (view.space, view.name.as_str());
-        self.restrict(&mut source, read, view.columns.len(), (0..view.columns.len()).collect())?;
+        self.restrict(&mut source, read, view.columns.len(), (0..view.columns.len()).collect(), reading)?;
         self.in_schema(source, read, alias)
     }
 
@@ -194,7 +199,8 @@ impl Binder<'_> {
     pub(super) fn table_in_from(&self, mut source: Source, table: &Table, alias: Option<&Alias>) -> Result<Source> {
         let live = crate::values::live_columns(table).map(|(at, _)| at).collect();
         let read = (table.space, table.name.as_str());
-        self.restrict(&mut source, read, table.columns.len(), live)?;
+        let reading = self.note_relation(Reading::of_table(table, true));
+        self.restrict(&mut source, read, table.columns.len(), live, reading)?;
         self.in_schema(source, read, alias)
     }
 
@@ -238,10 +244,12 @@ impl Binder<'_> {
         (space, name): (Space, &str),
         width: usize,
         positions: Vec<usize>,
+        reading: Option<Number>,
     ) -> Result<()> {
-        let within = self.views.within.borrow().last().cloned();
+        let within = self.views.innermost();
+        assert_eq!(source.relations[0].columns.len(), positions.len(), "each column has a position");
+        self.note_offered(reading, source, positions.iter().copied());
         let relation = &mut source.relations[0];
-        assert_eq!(relation.columns.len(), positions.len(), "each column has a position");
         match within {
             Some(Within::View(view)) => {
                 let is_it = |used: &&ViewUse| used.space == space && used.relation == name;

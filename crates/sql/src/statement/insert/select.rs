@@ -15,6 +15,7 @@ use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::rules::is_volatile;
 use crate::statement::changes::{alone_over, check_count, check_identities};
+use crate::statement::reads::written;
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
@@ -23,6 +24,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
 use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Ident, Insert, Item, Literal, Query};
 
@@ -51,6 +53,7 @@ impl Run<'_> {
         let fields = plan.schema().fields();
         check_count(fields.len(), columns, !insert.columns.is_empty())?;
         let columns = &columns[..fields.len()];
+        self.permit_columns(table, Rights::INSERT, columns).await?;
         check_identities(insert, table, columns, None)?;
         for (number, at) in columns.iter().enumerate() {
             let (column, open) = (&table.columns[*at], open_item(source, number, fields.len()));
@@ -59,6 +62,20 @@ impl Run<'_> {
                 read?; // Of a query without rows, too.
             }
         }
+        match Box::pin(self.insert_made(insert, (table, called), columns, plan)).await {
+            Err(error) => Err(self.hidden(error, &written(insert, table, columns)).await),
+            inserted => inserted,
+        }
+    }
+
+    /// Stores the rows of a query's plan.
+    async fn insert_made(
+        &self,
+        insert: &Insert,
+        (table, called): (&Arc<Table>, &Ident),
+        columns: &[usize],
+        plan: LogicalPlan,
+    ) -> Result<Changed> {
         let maker = Box::pin(self.row_maker(table, columns)).await?;
         let memory = self.memory("rows to insert");
         let keep = |row: &[Datum]| memory.try_grow(row_bytes(row)).map_err(from_datafusion);

@@ -18,7 +18,7 @@ async fn what_terrace_has_not_says_so() {
         "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "CHECKPOINT",
         "CLUSTER t",
-        "GRANT SELECT (id) ON t TO public",
+        "GRANT EXECUTE ON FUNCTION f() TO public",
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE",
         "ALTER TABLE t ALTER COLUMN v TYPE int USING max(id) OVER ()",
         "SELECT pg_typeof(count(*)) FROM t",
