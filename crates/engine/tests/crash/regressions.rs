@@ -26,13 +26,29 @@ const SWARM: &[(u64, &str)] = &[
     (419, "a crash kept a log segment's seal and lost batches in front of it, and the next opening was refused"),
     (467, "definitions changed behind a commit that had failed, whose locks were gone"),
     (1587, "purge read a row with columns that a transaction under way had added, by the committed definition"),
+    (393, OTHERS_SYNCS),
+    (4115, OTHERS_SYNCS),
+    (4300, OTHERS_SYNCS),
 ];
+
+/// The same over a tier.
+const SWARM_OVER_A_TIER: &[(u64, &str)] = &[(771, OTHERS_SYNCS), (3765, OTHERS_SYNCS)];
+
+const OTHERS_SYNCS: &str = "a sync of the double-write area failed, and another writer's sync after it succeeded";
 
 #[test]
 fn swarm_seeds() {
     for (seed, found) in SWARM {
         let _replay = Replay(*seed);
         crate::swarm::shaped(*seed).unwrap_or_else(|e| panic!("seed {seed} ({found}) again: {e}"));
+    }
+}
+
+#[test]
+fn swarm_seeds_over_a_tier() {
+    for (seed, found) in SWARM_OVER_A_TIER {
+        let _replay = Replay(*seed);
+        crate::swarm::over_a_tier(*seed).unwrap_or_else(|e| panic!("seed {seed} ({found}) again: {e}"));
     }
 }
 

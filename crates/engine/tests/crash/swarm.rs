@@ -152,13 +152,16 @@ fn random_features_and_faults() {
 }
 
 /// The same with a flash tier, of as many pages whatever their size.
+pub(crate) fn over_a_tier(seed: u64) -> Result<(), String> {
+    let config = tier(seed);
+    let size = config.size / 4096 * Swarm::draw(seed).page_size as u64;
+    with_tier(FlashConfig { size, ..config }, || shaped(seed))
+}
+
 #[test]
 fn random_features_and_faults_over_a_tier() {
     for seed in seeds() {
         let _replay = Replay(seed);
-        let config = tier(seed);
-        let size = config.size / 4096 * Swarm::draw(seed).page_size as u64;
-        let ran = with_tier(FlashConfig { size, ..config }, || shaped(seed));
-        ran.unwrap_or_else(|e| panic!("seed {seed}, with flash: {e}"));
+        over_a_tier(seed).unwrap_or_else(|e| panic!("seed {seed}, with flash: {e}"));
     }
 }

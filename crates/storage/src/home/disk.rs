@@ -16,6 +16,7 @@
 //!    not wait behind what goes to a slow data device.
 
 use super::double_write::{DoubleWrite, MAX_GROUP};
+use super::syncs::Syncs;
 use super::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::config::{DeviceSet, Safeguard, StorageConfig};
 use crate::error::{BadPage, Result, StorageError};
@@ -47,12 +48,16 @@ const UNSYNCED: usize = 64;
 pub(crate) struct Places {
     data: DeviceRef,
     undo: DeviceRef,
+    data_syncs: Arc<Syncs>,
+    undo_syncs: Arc<Syncs>,
     page_size: usize,
 }
 
 impl Places {
     pub(crate) fn new(devices: &DeviceSet, page_size: usize) -> Places {
-        Places { data: devices.data.clone(), undo: devices.undo.clone(), page_size }
+        let data_syncs = Syncs::new(devices.data.clone(), Purpose::Data);
+        let undo_syncs = Syncs::new(devices.undo.clone(), Purpose::Undo);
+        Places { data: devices.data.clone(), undo: devices.undo.clone(), data_syncs, undo_syncs, page_size }
     }
 
     pub(crate) fn device(&self, space: SpaceId) -> (&DeviceRef, Purpose) {
@@ -89,9 +94,8 @@ impl Places {
     }
 
     pub(super) async fn sync(&self, space: SpaceId) -> Result<()> {
-        let (device, purpose) = self.device(space);
-        device.sync(purpose).await?;
-        Ok(())
+        let syncs = if space == UNDO { &self.undo_syncs } else { &self.data_syncs };
+        Ok(syncs.sync().await?)
     }
 
     pub(super) async fn sync_all(&self) -> Result<()> {

@@ -6,7 +6,7 @@
 //! Invariants:
 //! 1. Order per group: area written, device synced, pages written home, home synced, and only then is the area used
 //!    again. So at any crash a page torn at home has a whole copy here, and a torn copy here means that home was not
-//!    touched yet.
+//!    touched yet. Writers sync together: where one's sync fails, no other's succeeds ([`crate::home::syncs`]).
 //! 2. One page is never in two groups in flight.
 //! 3. A header names the oldest sequence then in flight. Groups older than what any header names had been home and
 //!    synced: they are void, because a page of theirs may have been written again since. With 2, restoring takes the
@@ -21,9 +21,11 @@
 use crate::bytes::{FromBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::Result;
 use crate::home::disk::Places;
+use crate::home::syncs::Syncs;
 use crate::page::header;
 use crate::types::PageId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use terrace_device::{DeviceRef, ErrorKind, IoBuf, Purpose, SECTOR};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRADBL");
@@ -50,6 +52,7 @@ layout! {
 
 pub(crate) struct DoubleWrite {
     device: DeviceRef,
+    syncs: Arc<Syncs>,
     database: u128,
     page_size: usize,
     /// Pages in an area.
@@ -65,7 +68,8 @@ struct AreaHeader {
 impl DoubleWrite {
     pub(crate) fn new(device: DeviceRef, database: u128, page_size: usize, group: usize) -> DoubleWrite {
         assert!(group > 0 && group <= MAX_GROUP, "double-write groups hold 1 to {MAX_GROUP} pages, not {group}");
-        DoubleWrite { device, database, page_size, group }
+        let syncs = Syncs::new(device.clone(), Purpose::DoubleWrite);
+        DoubleWrite { device, syncs, database, page_size, group }
     }
 
     fn area_at(&self, area: usize) -> u64 {
@@ -79,7 +83,7 @@ impl DoubleWrite {
         for area in 0..areas {
             self.device.write(self.area_at(area), IoBuf::zeroed(SECTOR), Purpose::DoubleWrite).await?;
         }
-        self.device.sync(Purpose::DoubleWrite).await?;
+        self.syncs.sync().await?;
         Ok(())
     }
 
@@ -105,7 +109,7 @@ impl DoubleWrite {
         let crc = crc32c::crc32c(&buf[COVERED..IDS_AT + pages.len() * 8]);
         front_mut::<AreaFront>(&mut buf).crc = crc.into();
         self.device.write(self.area_at(area), buf, Purpose::DoubleWrite).await?;
-        self.device.sync(Purpose::DoubleWrite).await?;
+        self.syncs.sync().await?;
         Ok(())
     }
 
