@@ -466,9 +466,6 @@ impl Session {
 
     /// An error as the current role may see it.
     async fn hidden(&self, error: EngineError) -> EngineError {
-        if error.shown.is_none() {
-            return error;
-        }
         let catalog = self.catalog().await;
         crate::access::hidden(error, &self.info.actor(&catalog), &catalog, &[])
     }

@@ -1,8 +1,8 @@
 //! The syncs of one device, several of which may be under way at once.
 //!
-//! 1. A sync that fails may have lost writes of others than the one who asked for it, and the device need not tell them
-//!    (Linux counts such pages as clean, and tells each of its callers once at most). So a sync succeeds where none that
-//!    was under way at its end, or had ended before, has failed; from the first failure on, all fail.
+//! 1. A sync that fails may have lost writes of others than the one who asked for it, and the device need not tell
+//!    them (Linux counts such pages as clean, and tells each of its callers once at most). So a sync succeeds where
+//!    none that was under way at its end, or had ended before, has failed; from the first failure on, all fail.
 //! 2. A sync that its caller does not wait for has failed: nobody learns what became of it.
 
 use parking_lot::Mutex;
