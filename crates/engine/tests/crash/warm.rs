@@ -84,7 +84,9 @@ fn the_tier_is_warm() {
                 // With records in the log that is kept back to a table of frames: what changed since counts as dirty.
                 let home = end == End::CleanStop && world.config.flash.restart != Restart::LogBased;
                 assert!(found.dirty == 0 || !home, "seed {seed}: everything was home: {found:?}");
-                assert_eq!((now.replayed, now.bad_frames), (0, 0), "seed {seed}: {now:?}");
+                // After a crash a sector may name a page that its frame has lost to another since: it is made again.
+                let lost = if end == End::Crash { now.restored.lost } else { 0 };
+                assert!(now.replayed <= lost && now.bad_frames == 0, "seed {seed}: {now:?}");
                 let good = found.current + found.bases;
                 (used, current, dirty) = (used + before.used, current + good, dirty + found.dirty);
                 go_on(&world, &db, &state).unwrap();

@@ -22,13 +22,25 @@ use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::{
     Case, Distinct, Expr, ExprSchemable, JoinType, Limit, LogicalPlan, LogicalPlanBuilder, Sort, Subquery, lit,
 };
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use terrace_grammar::statement::{At, Query};
+use terrace_grammar::statement::{self as tree, At, Body, ExprKind, Item, Literal, Query, Select};
+
+/// `EXISTS (SELECT FROM t)`: nobody sees the columns, so a query without any gets one.
+fn of_something(query: &Query) -> Cow<'_, Query> {
+    let Body::Select(select) = &query.body else { return Cow::Borrowed(query) };
+    if !select.items.is_empty() || select.distinct != tree::Distinct::No || !query.order.is_empty() {
+        return Cow::Borrowed(query);
+    }
+    let one = tree::Expr { at: select.at, kind: ExprKind::Literal(Literal::Int(1)) };
+    let select = Select { items: vec![Item { expr: one, alias: None }], ..(**select).clone() };
+    Cow::Owned(Query { body: Body::Select(Box::new(select)), ..query.clone() })
+}
 
 impl Binder<'_> {
     pub(super) fn exists(&self, query: &Query, scope: &Scope<'_>) -> Result<Expr> {
-        let subquery = self.subquery(query, scope)?;
+        let subquery = self.subquery(&of_something(query), scope)?;
         match is_value(scope.clause.get()) {
             true => counted(Arc::unwrap_or_clone(subquery.subquery)),
             false => Ok(Expr::Exists(Exists { subquery, negated: false })),
