@@ -254,6 +254,8 @@ pub enum Safeguard {
     ReadAgain,
     /// What others failed to sync does not count as synced (flash/hardened.rs, invariant 8).
     OthersSyncs,
+    /// The same of pages that are written home, and of their copies (home/syncs.rs, invariant 1).
+    SyncedTogether,
     /// Frames are taken away when their records are hard (flash/partition/shape.rs).
     HardShrink,
     /// R7.

@@ -54,9 +54,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(devices: &DeviceSet, page_size: usize) -> Places {
-        let data_syncs = Syncs::new(devices.data.clone(), Purpose::Data);
-        let undo_syncs = Syncs::new(devices.undo.clone(), Purpose::Undo);
+    pub(crate) fn new(devices: &DeviceSet, config: &StorageConfig) -> Places {
+        let (page_size, safeguards) = (config.page_size, config.safeguards);
+        let data_syncs = Syncs::new(devices.data.clone(), Purpose::Data, safeguards);
+        let undo_syncs = Syncs::new(devices.undo.clone(), Purpose::Undo, safeguards);
         Places { data: devices.data.clone(), undo: devices.undo.clone(), data_syncs, undo_syncs, page_size }
     }
 
@@ -167,7 +168,7 @@ impl DiskHome {
         let covered = atomic >= config.page_size || !config.safeguards.has(Safeguard::DoubleWrite);
         let double_write = (!covered).then(|| Self::areas(devices, config, database));
         DiskHome {
-            places: Places::new(devices, config.page_size),
+            places: Places::new(devices, config),
             log,
             page_size: config.page_size,
             group: if covered { config.write_group.max(1) } else { config.write_group.clamp(1, MAX_GROUP) },
@@ -188,7 +189,9 @@ impl DiskHome {
     /// The double-write areas, whether or not this opening writes through them: an earlier one may have.
     pub(crate) fn areas(devices: &DeviceSet, config: &StorageConfig, database: u128) -> DoubleWrite {
         let group = config.write_group.clamp(1, MAX_GROUP);
-        DoubleWrite::new(devices.double_write.clone(), database, config.page_size, group)
+        let device = devices.double_write.clone();
+        let syncs = Syncs::new(device.clone(), Purpose::DoubleWrite, config.safeguards);
+        DoubleWrite::new((device, syncs), database, config.page_size, group)
     }
 
     /// Starts the writers.

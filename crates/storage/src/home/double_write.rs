@@ -66,9 +66,13 @@ struct AreaHeader {
 }
 
 impl DoubleWrite {
-    pub(crate) fn new(device: DeviceRef, database: u128, page_size: usize, group: usize) -> DoubleWrite {
+    pub(super) fn new(
+        (device, syncs): (DeviceRef, Arc<Syncs>),
+        database: u128,
+        page_size: usize,
+        group: usize,
+    ) -> DoubleWrite {
         assert!(group > 0 && group <= MAX_GROUP, "double-write groups hold 1 to {MAX_GROUP} pages, not {group}");
-        let syncs = Syncs::new(device.clone(), Purpose::DoubleWrite);
         DoubleWrite { device, syncs, database, page_size, group }
     }
 

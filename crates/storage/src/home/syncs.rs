@@ -5,6 +5,7 @@
 //!    none that was under way at its end, or had ended before, has failed; from the first failure on, all fail.
 //! 2. A sync that its caller does not wait for has failed: nobody learns what became of it.
 
+use crate::config::{Safeguard, Safeguards};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::sync::Notify;
 pub(super) struct Syncs {
     device: DeviceRef,
     purpose: Purpose,
+    together: bool,
     state: Mutex<State>,
     ended: Notify,
 }
@@ -33,8 +35,9 @@ struct UnderWay<'s> {
 }
 
 impl Syncs {
-    pub(super) fn new(device: DeviceRef, purpose: Purpose) -> Arc<Syncs> {
-        Arc::new(Syncs { device, purpose, state: Mutex::default(), ended: Notify::new() })
+    pub(super) fn new(device: DeviceRef, purpose: Purpose, safeguards: Safeguards) -> Arc<Syncs> {
+        let together = safeguards.has(Safeguard::SyncedTogether);
+        Arc::new(Syncs { device, purpose, together, state: Mutex::default(), ended: Notify::new() })
     }
 
     pub(super) async fn sync(&self) -> Result<(), DeviceError> {
@@ -45,6 +48,9 @@ impl Syncs {
     where
         S: Future<Output = Result<(), DeviceError>>,
     {
+        if !self.together {
+            return sync().await;
+        }
         let mut mine = self.begin()?;
         let synced = sync().await;
         mine.waited_for = true;

@@ -85,7 +85,8 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                                retain_lsn:int8 bad_frames:int8 device_errors:int8 replayed:int8 written_bytes:int8 \
                                written_per_transaction:float8 written_per_day:float8 write_budget:int8 \
                                write_budget_left:int8 endurance:int8 life_days:float8 found:int8 found_current:int8 \
-                               found_dirty:int8 found_bases:int8 found_older:int8 found_unknown:int8 found_lost:int8"),
+                               found_dirty:int8 found_bases:int8 found_older:int8 found_unknown:int8 found_lost:int8 \
+                               inventory_ms:float8 noting_ms:float8"),
     ("terrace", "statements", "query:text calls:int8 failed:int8 total_ms:float8 mean_ms:float8 min_ms:float8 \
                                max_ms:float8 rows:int8 pages_hit:int8 pages_read:int8 read_ms:float8 read_data:int8 \
                                read_undo:int8 read_flash:int8"),

@@ -6,7 +6,7 @@ use terrace_device::MemoryDevice;
 use tokio::sync::oneshot::{Receiver, channel};
 
 fn syncs() -> Arc<Syncs> {
-    Syncs::new(Arc::new(MemoryDevice::new("data", 1 << 20)), Purpose::Data)
+    Syncs::new(Arc::new(MemoryDevice::new("data", 1 << 20)), Purpose::Data, Safeguards::all())
 }
 
 fn failure() -> Result<(), DeviceError> {

@@ -36,6 +36,7 @@ pub(super) fn flash_tier(s: &System) -> Row {
         write_budget_left: budget_left.map(|left| left.max(0.0) as u64), endurance: tier.endurance,
         life_days: tier.life_days(), found: found.listed, found_current: found.current, found_dirty: found.dirty,
         found_bases: found.bases, found_older: found.older, found_unknown: found.unknown, found_lost: found.lost,
+        inventory_ms: ms(found.inventory_nanos), noting_ms: ms(found.noting_nanos),
     };
     row.extend(tier.counters().map(|counter| (counter.name, V::from(counter.value))));
     row
