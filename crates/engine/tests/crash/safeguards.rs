@@ -93,14 +93,8 @@ fn every_safeguard_of_transactions_is_missed() {
 
 /// The same by random features and faults: a seed that once failed.
 fn drawn(safeguard: Safeguard) -> Option<String> {
-    with_shape(
-        |shape| shape.safeguards = Safeguards::without(safeguard),
-        || {
-            [393, 4115]
-                .into_iter()
-                .find_map(|seed| failure(|| crate::swarm::shaped(seed)).map(|e| format!("seed {seed}, {e}")))
-        },
-    )
+    let run = |seed| failure(|| crate::swarm::shaped(seed)).map(|e| format!("seed {seed}, {e}"));
+    with_shape(|shape| shape.safeguards = Safeguards::without(safeguard), || [393, 4115].into_iter().find_map(run))
 }
 
 #[test]

@@ -51,18 +51,19 @@ thread_local! {
     static SHAPE: Cell<Shape> = const { Cell::new(PLAIN) };
 }
 
-/// Runs something in whose worlds everything is of that shape, sizes in proportion to the pages'.
+/// Runs something in whose worlds everything is of that shape, sizes in proportion to the pages'; within another such
+/// run, of that one's shape but for what changes.
 pub(crate) fn with_shape<T>(change: impl FnOnce(&mut Shape), run: impl FnOnce() -> T) -> T {
-    struct Back;
+    struct Back(Shape);
     impl Drop for Back {
         fn drop(&mut self) {
-            SHAPE.set(PLAIN);
+            SHAPE.set(self.0);
         }
     }
-    let mut shape = PLAIN;
+    let mut shape = SHAPE.get();
+    let _back = Back(shape);
     change(&mut shape);
     SHAPE.set(shape);
-    let _back = Back;
     run()
 }
 

@@ -30,8 +30,8 @@ pub(crate) fn opened(report: &OpenReport) {
     let tier = &storage.tier;
     if tier.listed > 0 {
         say!(
-            "the flash tier is warm: {} frames listed, {} of them current ({} newer than the disk), {} to be brought up \
-             to date by the log, {} dropped; read its list in {}, and the log that redo does not read in {}",
+            "the flash tier is warm: {} frames listed, {} of them current ({} newer than the disk), {} to be brought \
+             up to date by the log, {} dropped; read its list in {}, and the log that redo does not read in {}",
             tier.listed,
             tier.current,
             tier.dirty,
