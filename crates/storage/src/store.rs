@@ -233,7 +233,19 @@ impl Store {
         report.tier = inner.flash.restored();
         if report.tier.listed > 0 {
             let Restored { listed, current, dirty, bases, older, unknown, .. } = report.tier;
-            tracing::info!(listed, current, dirty, bases, older, unknown, "the flash tier is warm");
+            let ms = |nanos: u64| nanos / 1_000_000;
+            let (inventory_ms, noting_ms) = (ms(report.tier.inventory_nanos), ms(report.tier.noting_nanos));
+            tracing::info!(
+                listed,
+                current,
+                dirty,
+                bases,
+                older,
+                unknown,
+                inventory_ms,
+                noting_ms,
+                "the flash tier is warm"
+            );
         }
         self.spawn("redo", finish_redo(Arc::downgrade(inner), inner.on_demand.clone().begin_work()));
         Ok(report)

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 pub(super) struct Syncs {
     device: DeviceRef,
     purpose: Purpose,
+    /// Invariant 1 holds: no test has removed it.
     together: bool,
     state: Mutex<State>,
     ended: Notify,

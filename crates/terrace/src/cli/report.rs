@@ -27,20 +27,6 @@ pub(crate) fn opened(report: &OpenReport) {
             report.losers_rolled_back + report.losers_left
         );
     }
-    let tier = &storage.tier;
-    if tier.listed > 0 {
-        say!(
-            "the flash tier is warm: {} frames listed, {} of them current ({} newer than the disk), {} to be brought \
-             up to date by the log, {} dropped; read its list in {}, and the log that redo does not read in {}",
-            tier.listed,
-            tier.current,
-            tier.dirty,
-            tier.bases,
-            tier.older + tier.unknown + tier.lost,
-            duration(Duration::from_nanos(tier.inventory_nanos)),
-            duration(Duration::from_nanos(tier.noting_nanos))
-        );
-    }
 }
 
 /// What the flash tier did.
