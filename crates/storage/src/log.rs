@@ -30,6 +30,7 @@ pub mod reader;
 mod reserve;
 mod segment;
 mod space;
+mod spare;
 mod status;
 mod tail;
 mod wait;
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     unreadable: Mutex<BTreeSet<u64>>,
     /// Sealed segments whose seal was read, by number.
     known: Mutex<FxHashMap<u64, Arc<lookup::Known>>>,
+    spares: Arc<spare::Spares>,
 }
 
 /// Whether the log works, and why not.
@@ -129,6 +131,7 @@ impl Log {
                 life: Life::default(),
                 unreadable: Mutex::default(),
                 known: Mutex::default(),
+                spares: spare::Spares::new(),
             }),
         }
     }
@@ -170,6 +173,7 @@ impl Log {
     /// Opens the stream of a new epoch behind `end`, in a segment of its own, and starts the log's tasks.
     pub(crate) async fn start(&self, epoch: u64, end: Lsn) -> Result<()> {
         let core = &self.core;
+        core.spares.end();
         core.grow().await?;
         core.archive_for_space().await?;
         {

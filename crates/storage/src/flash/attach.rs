@@ -108,6 +108,8 @@ struct Kept<'a> {
     tier: &'a FlashHome,
     /// The tier has found frames.
     finding: bool,
+    /// The tier's, of its inventory.
+    floor: Lsn,
     retain: Lsn,
     /// The recorded redo LSN.
     redo: Lsn,
@@ -117,30 +119,29 @@ struct Kept<'a> {
 
 impl Kept<'_> {
     /// `is_version`: whether the page had this LSN after one of these changes, and what changed it next lies at or
-    /// behind the retain LSN; `places`: where they are, from the last
-    /// one on in which it begins `afresh`.
-    fn note(
+    /// behind the retain LSN; `needed`: where they are, from the last one on in which it begins afresh, and whether
+    /// there is such a one.
+    fn note<P: Iterator<Item = BatchSpan>>(
         &self,
         page: PageId,
         (since, last): BatchSpan,
         is_version: impl Fn(Lsn) -> bool,
-        places: impl Iterator<Item = BatchSpan>,
-        afresh: bool,
+        needed: impl FnOnce() -> (P, bool),
     ) {
         // Below the redo LSN only pages of the data tablespace are anywhere but on the disk.
         if last <= self.retain || page.space != DATA && last <= self.redo {
             return;
         }
         let (mut lacking, since) = (self.lacking.lock(), since.max(self.retain));
-        if page.space != DATA || !self.finding || lacking.has(page) {
-            return lacking.add(page, (since, last), places, afresh, self.room);
-        }
-        let floor = *self.tier.floor.lock();
-        let noted = self.tier.part(page).lock().note_kept(page, since, last, is_version, floor);
-        if let Err(Lacks { since, dropped }) = noted {
+        let mut lacks_since = since;
+        if page.space == DATA && self.finding && !lacking.has(page) {
+            let noted = self.tier.part(page).lock().note_kept(page, since, last, is_version, self.floor);
+            let Err(Lacks { since, dropped }) = noted else { return };
             self.tier.count_restored(|r| r.older += u64::from(dropped));
-            lacking.add(page, (since, last), places, afresh, self.room);
+            lacks_since = since;
         }
+        let (places, afresh) = needed();
+        lacking.add(page, (lacks_since, last), places, afresh, self.room);
     }
 }
 
@@ -150,7 +151,7 @@ impl Visitor for &Kept<'_> {
             let changed = batch.blocks().filter(|b| b.page != EVENT);
             for block in changed {
                 let (span, afresh) = ((batch.start, batch.end), starts_afresh(block.ops));
-                self.note(block.page, span, |lsn| lsn == batch.end, std::iter::once(span), afresh);
+                self.note(block.page, span, |lsn| lsn == batch.end, || (std::iter::once(span), afresh));
             }
         }
         Ok(())
@@ -204,7 +205,8 @@ impl FlashHome {
         // The index of the last segment may name changes behind what is settled.
         let Some((prev_end, ends)) = self.log.bounds_of(settled).await? else { return Ok(None) };
         let whole = retain.max(if ends { settled } else { prev_end });
-        let kept = Kept { tier: self, finding: self.is_finding(), retain, redo, room, lacking: Mutex::default() };
+        let (floor, lacking) = (*self.floor.lock(), Mutex::default());
+        let kept = Kept { tier: self, finding: self.is_finding(), floor, retain, redo, room, lacking };
         let by_index = |index: &SegmentIndex| {
             for (page, places) in index.pages() {
                 let is_version = |lsn| {
@@ -213,11 +215,13 @@ impl FlashHome {
                     let goes_on = |next: &Place| index.lsns(*next).0 >= retain;
                     at.is_ok_and(|at| places.get(at + 1).is_none_or(goes_on))
                 };
-                let needed = index::from_last_beginning(places);
-                if let ([first, .., last] | [first @ last], [begin, ..]) = (places, needed) {
-                    let (span, spans) = ((index.lsns(*first).0, index.lsns(*last).1), needed.iter());
-                    let spans = spans.map(|place| index.lsns(*place));
-                    kept.note(page, span, is_version, spans, begin.begins_afresh());
+                let needed = || {
+                    let needed = index::from_last_beginning(places);
+                    let afresh = needed.first().is_some_and(|first| first.begins_afresh());
+                    (needed.iter().map(|place| index.lsns(*place)), afresh)
+                };
+                if let [first, .., last] | [first @ last] = places {
+                    kept.note(page, (index.lsns(*first).0, index.lsns(*last).1), is_version, needed);
                 }
             }
             Wanting::Nothing

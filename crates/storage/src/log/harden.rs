@@ -28,7 +28,7 @@ use crate::mtr::LogEvent;
 use crate::types::Lsn;
 use std::ops::Range;
 use std::sync::Arc;
-use terrace_device::{IoBuf, Purpose, SECTOR};
+use terrace_device::{Purpose, SECTOR};
 
 /// Bytes written again at once.
 const CHUNK: usize = 1 << 20;
@@ -196,7 +196,12 @@ impl Core {
         for (from, bytes) in parts {
             for (i, chunk) in bytes.chunks(CHUNK).enumerate() {
                 let offset = at + (from + i * CHUNK) as u64;
-                self.device.write(offset, IoBuf::padded(chunk), Purpose::Log).await?;
+                let mut buf = self.spares.take(chunk.len().next_multiple_of(SECTOR));
+                let (bytes, rest) = buf.split_at_mut(chunk.len());
+                bytes.copy_from_slice(chunk);
+                rest.fill(0);
+                let buf = self.device.write(offset, buf, Purpose::Log).await?;
+                self.spares.keep(buf, self.geometry.segment_size);
             }
         }
         Ok(())
@@ -221,8 +226,11 @@ impl Core {
     }
 
     /// Whether sectors of the batch that begins at `end` cannot be read, or its first one cannot. Behind a sealed
-    /// segment it begins the next one, whose header may be what cannot be read.
+    /// segment it begins the next one, whose header may be what cannot be read. After all of it was read (`behind`).
     async fn cut_by_unreadable(self: &Arc<Core>, number: u64, end: Lsn) -> Result<bool> {
+        if self.unreadable.lock().is_empty() {
+            return Ok(false);
+        }
         let found = |number: u64| self.tail.lock().found.get(&number).copied();
         let Some((slot, _)) = found(number) else { return Ok(false) };
         let Some(image) = self.read_segment(slot, number).await? else { return Ok(false) };

@@ -8,7 +8,8 @@
 //!    has nothing wanted; a segment that is read whole must have batches up to where its successor's header says that
 //!    the stream before it ended. A seal may say more than that: a crash can keep the seal and lose the batches in
 //!    front of it, and the next life goes on in the next segment.
-//! 2. What is read at once is bounded: one segment, and the next one that is read meanwhile.
+//! 2. What is read at once is bounded: one segment, the next one that is read meanwhile, and the indexes of a few
+//!    behind it. They are asked in the stream's order.
 //! 3. Nothing is put in. Where the stream left a segment before the end that its seal names, the batches behind that
 //!    place are no history, though they may check: the index counts as none, and the segment is read from its
 //!    beginning.
@@ -16,13 +17,15 @@
 use super::batch::Batch;
 use super::excerpt::Excerpt;
 use super::index::{self, Place, SegmentIndex};
+use super::lookup::Known;
 use super::reader::SegmentImage;
 use super::segment::{Seal, SegmentHeader};
+use super::spare::LARGE;
 use super::{Core, Log};
 use crate::error::{Result, StorageError};
 use crate::page::op::PageOp;
 use crate::types::{Lsn, PageId};
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -99,6 +102,8 @@ pub(crate) fn starts_afresh(ops: &[u8]) -> bool {
     PageOp::decode(&mut rest).is_ok_and(|op| op.starts_afresh())
 }
 
+/// Indexes read at a time: each takes up to two milliseconds of a device, and as long to be asked.
+const INDEXES: usize = 4;
 /// Segments read at a time for some batches of each.
 const EXCERPTS: usize = 8;
 /// Batches shown at once.
@@ -117,6 +122,15 @@ enum Look {
     Gone,
 }
 
+/// What was read of a segment's index.
+enum Index {
+    /// Where it has what is wanted of pages, by parts of it.
+    Places(Arc<Known>, Vec<Place>),
+    Whole(SegmentHeader, Seal),
+    /// There is none that is sound and speaks for the segment.
+    None,
+}
+
 impl Log {
     /// Shows all batches that begin at or above `from` (where one ended or begins) and end at or below `to` (durable,
     /// the end of a batch), in order, as far as they are wanted: `wanted` is asked where a segment has an index. False
@@ -132,7 +146,13 @@ impl Log {
         let (mut number, last) = (self.segment_of(from), self.segment_of(to));
         // Where the segment before ended, and whether that was read.
         let mut before: Option<(Lsn, bool)> = None;
-        let mut look = if from < to { self.look(number, wanted).await? } else { return Ok(true) };
+        if from >= to {
+            return Ok(true);
+        }
+        let mut indexes = futures::stream::iter(number..=last)
+            .map(|number| async move { (number, self.core.read_index(number, wanted).await) })
+            .buffered(INDEXES);
+        let Some(mut look) = self.look_at_next(&mut indexes, wanted).await? else { return Ok(true) };
         loop {
             let prev_end = match &look {
                 Look::Gone => return Ok(false),
@@ -145,7 +165,7 @@ impl Log {
             }
             let begin = if before.is_none() { from } else { Lsn(0) };
             // The next segment is read while this one is shown.
-            let next = async { if number < last { self.look(number + 1, wanted).await.map(Some) } else { Ok(None) } };
+            let next = self.look_at_next(&mut indexes, wanted);
             let (reached, next) = match &look {
                 Look::Read(image) => {
                     let (next, shown) = futures::join!(next, show(image, begin, to, visitor));
@@ -246,7 +266,10 @@ impl Log {
         if let Some((prev_end, seal)) = self.seal_of(number).await? {
             return Ok(Some((prev_end, seal.end == lsn)));
         }
-        Ok(self.segment(number).await?.map(|image| (image.header.prev_end, false)))
+        let core = &self.core;
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(None) };
+        let header = core.read_header(slot).await?.filter(|header| header.number == number);
+        Ok(header.map(|header| (header.prev_end, false)))
     }
 
     /// Bytes of log from `from` on that the device seems to hold, before recovery has read it.
@@ -277,34 +300,44 @@ impl Log {
         Ok(core.read_seal(slot, &header).await?.map(|seal| (header.prev_end, seal)))
     }
 
-    async fn look(&self, number: u64, wanted: &impl Selection) -> Result<Look> {
+    /// At the next segment, of whose index this was read; `None` behind the last.
+    async fn look_at_next(
+        &self,
+        indexes: &mut (impl Stream<Item = (u64, Result<Index>)> + Unpin),
+        wanted: &impl Selection,
+    ) -> Result<Option<Look>> {
+        let Some((number, index)) = indexes.next().await else { return Ok(None) };
         let core = &self.core;
-        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Look::Gone) };
-        if let Some(look) = core.look_at_index(slot, number, wanted).await? {
-            return Ok(look);
+        let Some(slot) = core.tail.lock().slots.slot(number) else { return Ok(Some(Look::Gone)) };
+        if let Some(look) = core.look_at(slot, index?, wanted).await? {
+            return Ok(Some(look));
         }
-        Ok(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read))
+        Ok(Some(core.read_segment(slot, number).await?.map_or(Look::Gone, Look::Read)))
     }
 }
 
 impl Core {
-    /// By the segment's index; `None` where all of it is to be read.
-    async fn look_at_index(self: &Arc<Core>, slot: u32, number: u64, wanted: &impl Selection) -> Result<Option<Look>> {
+    async fn read_index(self: &Arc<Core>, number: u64, wanted: &impl Selection) -> Result<Index> {
+        let Some(slot) = self.tail.lock().slots.slot(number) else { return Ok(Index::None) };
         let went_on_at = self.went_on_at(number).await?;
         let speaks_for_all = |end: Lsn| went_on_at.is_none_or(|at| at >= end); // Invariant 3.
-        let mut found = None;
-        if let (Some(pages), Some(known)) = (wanted.pages(), self.known(number).filter(|k| speaks_for_all(k.end))) {
-            found = self.look_up(slot, &known, pages).await?.map(|places| (known, Wanting::of(places)));
+        if let (Some(pages), Some(known)) = (wanted.pages(), self.known(number).filter(|k| speaks_for_all(k.end)))
+            && let Some(places) = self.look_up(slot, &known, pages).await?
+        {
+            return Ok(Index::Places(known, places));
         }
-        let (known, wanting) = match found {
-            Some(found) => found,
-            None => {
-                let header = self.read_header(slot).await?.filter(|header| header.number == number);
-                let Some(header) = header else { return Ok(None) };
-                let seal = self.read_seal(slot, &header).await?.filter(|seal| speaks_for_all(seal.end));
-                let Some(seal) = seal else { return Ok(None) };
-                (self.remember(header, &seal), wanted.select(&seal.index))
-            }
+        let header = self.read_header(slot).await?.filter(|header| header.number == number);
+        let Some(header) = header else { return Ok(Index::None) };
+        let seal = self.read_seal(slot, &header).await?.filter(|seal| speaks_for_all(seal.end));
+        Ok(seal.map_or(Index::None, |seal| Index::Whole(header, seal)))
+    }
+
+    /// By the segment's index; `None` where all of it is to be read.
+    async fn look_at(self: &Arc<Core>, slot: u32, index: Index, wanted: &impl Selection) -> Result<Option<Look>> {
+        let (known, wanting) = match index {
+            Index::Places(known, places) => (known, Wanting::of(places)),
+            Index::Whole(header, seal) => (self.remember(header, &seal), wanted.select(&seal.index)),
+            Index::None => return Ok(None),
         };
         let (prev_end, end) = (known.header.prev_end, known.end);
         match wanting {
@@ -373,7 +406,18 @@ impl Core {
         let Some(entries) = Seal::entries_in(&last, header, self.geometry) else { return Ok(None) };
         let from = self.geometry.index_at(entries);
         let length = (self.geometry.segment_size - from) as usize;
-        let index = self.try_read(at + from, length).await?;
-        Ok(index.and_then(|index| Seal::decode(&index, header, self.geometry)))
+        // Of a length that others have, too, so that a buffer serves them all.
+        let rounded = length.next_multiple_of(LARGE).min(self.geometry.segment_size as usize);
+        let mut index = match length {
+            LARGE.. => self.try_read(end - rounded as u64, rounded).await?,
+            _ => None,
+        };
+        if index.is_none() {
+            index = self.try_read(at + from, length).await?;
+        }
+        let Some(index) = index else { return Ok(None) };
+        let seal = Seal::decode(&index, header, self.geometry);
+        self.spares.keep(index, self.geometry.segment_size);
+        Ok(seal)
     }
 }

@@ -13,16 +13,20 @@
 
 use super::batch::{self, Batch};
 use super::segment::{FIRST, Seal, SegmentHeader};
+use super::spare::{LARGE, Lent};
 use super::{Core, Log};
 use crate::config::Safeguard;
 use crate::error::{Result, StorageError};
 use crate::types::Lsn;
+use futures::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_device::{ErrorKind, IoBuf, Purpose, SECTOR};
 
 /// Where a transfer fails, it is tried again in pieces of so many bytes, then by sectors.
 const PIECE: usize = 64 << 10;
+/// Headers of segments read at a time.
+const HEADERS: usize = 16;
 /// A sector is tried so often, and of each further piece one, once, where so many in a row could not be read: more than
 /// end an opening.
 const SECTOR_READS: usize = 3;
@@ -32,7 +36,7 @@ const DEAD: usize = 16;
 pub(crate) struct SegmentImage {
     core: Arc<Core>,
     pub(crate) header: SegmentHeader,
-    bytes: IoBuf,
+    bytes: Lent,
     /// Some of it could not be read (invariant 3).
     holes: bool,
 }
@@ -43,8 +47,11 @@ impl Log {
         let core = &self.core;
         let slots = core.geometry.slots(core.device.size());
         let mut newest: BTreeMap<u64, (SegmentHeader, u32)> = BTreeMap::new();
-        for slot in 0..slots {
-            let Some(header) = core.read_header(slot).await? else { continue };
+        let mut headers = futures::stream::iter(0..slots)
+            .map(|slot| async move { (slot, core.read_header(slot).await) })
+            .buffered(HEADERS);
+        while let Some((slot, header)) = headers.next().await {
+            let Some(header) = header? else { continue };
             // Two lives of the database may both have begun this segment; the later one counts.
             let known = newest.get(&header.number).map(|(h, _)| h.epoch);
             if known.is_none_or(|epoch| epoch < header.epoch) {
@@ -150,6 +157,7 @@ impl Core {
         let Some((at, length)) = self.extent(slot) else { return Ok(None) };
         let (bytes, holes) = self.read_around(at, length).await?;
         let header = SegmentHeader::decode(&bytes, self.geometry, self.database, self.device.name())?;
+        let bytes = Lent::new(bytes, self.spares.clone(), self.geometry.segment_size);
         let image = |header| SegmentImage { core: self.clone(), header, bytes, holes };
         Ok(header.filter(|h| h.number == number).map(image))
     }
@@ -210,7 +218,8 @@ impl Core {
 
     /// `None` where the medium fails.
     pub(super) async fn try_read(&self, at: u64, length: usize) -> Result<Option<IoBuf>> {
-        match self.device.read(at, IoBuf::zeroed(length), Purpose::Log).await {
+        let into = if length >= LARGE { self.spares.take(length) } else { IoBuf::zeroed(length) };
+        match self.device.read(at, into, Purpose::Log).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(e) if matches!(e.kind, ErrorKind::Medium(_)) => Ok(None),
             Err(e) => Err(e.into()),
