@@ -44,6 +44,7 @@ mod statement;
 mod transaction;
 mod values;
 
+pub use by_key::FoundRow;
 pub use cancel::Canceller;
 pub use cast::LOOSE;
 pub use database::{Spill, SqlDatabase};
@@ -53,7 +54,6 @@ pub use functions::builtin::row_text;
 pub use notify::Note;
 pub use session::named::Named;
 pub use session::prepared::Prepared;
-pub use session::run_by_key::FoundRow;
 pub use session::{Session, TxnStatus};
 pub use settings::{Reported, SERVER_VERSION, SystemSettings};
 pub use statement::copy::binary as copy_binary;

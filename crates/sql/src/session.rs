@@ -30,7 +30,7 @@ use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
 use crate::session::rows::{Worked, rows_of};
-use crate::session::run_by_key::Changed;
+use crate::session::run_by_key::Ran;
 use crate::session::running::Running;
 use crate::session::shapes::{Parsed, Shapes};
 use crate::session::short::Gathered;
@@ -47,7 +47,6 @@ use crate::statement::shared::Shared;
 use crate::transaction::{Block, Notices, TxnSlot};
 use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use futures::stream;
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -503,12 +502,12 @@ impl Session {
     pub async fn execute(&mut self, statement: &Arc<Prepared>, parameters: Vec<Datum>) -> Result<Outcome> {
         let Some(tree) = &statement.statement else { return Ok(Outcome::Empty) };
         let mut waited = None;
-        if let Some(by_key) = self.change_by_key(statement, &parameters) {
+        if let Some(by_key) = self.runs_by_key(statement, &parameters) {
             // Boxed as below.
             let style = self.style();
-            match style.over(Box::pin(self.execute_change(statement, by_key, &parameters))).await {
-                Changed::Done(done) => return done,
-                Changed::General(running) => waited = running,
+            match style.over(Box::pin(self.execute_by_key(statement, by_key, &parameters))).await {
+                Ran::Done(done) => return done,
+                Ran::General(running) => waited = running,
             }
         }
         let counted = statement.executes.as_ref().unwrap_or(statement);
@@ -659,19 +658,15 @@ impl Session {
         bound: Bound<'_>,
         token: &Arc<CancelToken>,
     ) -> Result<Option<Outcome>> {
-        Ok(match token.run(self.by_key(prepared, by_key, bound)).await? {
-            None => None,
-            Some(ByKeyDone::Tag(tag)) => Some(Outcome::Command { tag, notices: vec![] }),
-            Some(ByKeyDone::Rows(batch)) => {
-                // All of it is here: the statement is over.
-                self.shared.succeed().await?;
-                if let Some(running) = &self.running {
-                    running.returned(batch.num_rows() as u64);
-                }
-                let schema = batch.schema();
-                Some(Outcome::Rows { schema, stream: Box::pin(stream::iter([Ok(batch)])) })
+        let Some(done) = token.run(self.by_key(prepared, by_key, bound)).await? else { return Ok(None) };
+        if let ByKeyDone::Rows(batch) = &done {
+            // All of it is here: the statement is over.
+            self.shared.succeed().await?;
+            if let Some(running) = &self.running {
+                running.returned(batch.num_rows() as u64);
             }
-        })
+        }
+        Ok(Some(done.outcome()))
     }
 
     /// Runs a statement by key in the open transaction. `None`: the general way is needed after all.

@@ -4,23 +4,26 @@
 //! 2. Every parameter of a recognised statement has a type: its column's.
 //! 3. Values that are compared have the column's own type. Values that are assigned are converted by the same function
 //!    as in planned statements.
-use super::range::{Output, Range};
-use super::{Action, Arithmetic, ByKey, Given, Key, NewValue};
+mod outputs;
+mod values;
+
+use super::change::{Change, Insert as Inserted};
+use super::rows::Rows;
+use super::select::{Output, Select as Selected};
+use super::values::{Cell, Given};
+use super::{Action, ByKey};
 use crate::parse::among;
-use crate::parse::constants::{constant, of_literal};
 use crate::parse::identity::Identity;
-use crate::parse::stored::Stored;
-use crate::values::{field_of, is_sequence, live_columns};
-use datafusion::arrow::datatypes::Schema;
+use crate::values::{is_sequence, live_columns};
 use std::sync::Arc;
 use terrace_engine::types::Style;
-use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
-use terrace_engine::{RelationName, ScanDirection, Step, Table};
+use terrace_engine::{Action as ForeignAction, Among, Catalog, DataType, Datum, ForeignKey, Index};
+use terrace_engine::{LockWait, RelationName, RowLock, ScanDirection, Step, Table};
 use terrace_grammar::statement::{
-    Alias, Assignment, Body, Call, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
-    Query, Select, SpecialFunction, Statement, Update,
+    Alias, Assignment, Body, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Literal, LockStrength,
+    LockWait as Wait, Locking, Name, Query, Select, Statement, Update,
 };
-use terrace_grammar::{ShapeKind, ShapeLiteral};
+use values::limit_literal;
 
 /// What a literal is for, by the number of the column that it meets; `negated`: there is a minus before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,21 +108,23 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     else {
         return None;
     };
-    (from.is_empty() && returning.is_empty()).then_some(())?;
+    from.is_empty().then_some(())?;
     let table = user_table(target, catalog)?;
     table.is_plain().then_some(())?;
     let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
-    let key = scope.key(filter)?;
-    let mut sets: Vec<(usize, NewValue)> = vec![];
+    let comparisons = scope.comparisons(filter)?;
+    let rows = scope.rows(&comparisons)?;
+    let mut sets = vec![];
     for (column, value) in assignments(set)? {
         let at = table.column(&column.name)?;
-        (sets.iter().all(|(other, _)| *other != at) && !is_always(&table, at)).then_some(())?;
+        (sets.iter().all(|(other, _): &(usize, _)| *other != at) && !is_always(&table, at)).then_some(())?;
         sets.push((at, scope.new_value(at, value)?));
     }
     let sets_key = |key: &ForeignKey| sets.iter().any(|(at, _)| key.key.contains(at));
     let changes_others = |key: &ForeignKey| changes_others(key.on_update) && sets_key(key);
     (!table.referenced_by.iter().any(|key| changes_others(key))).then_some(())?;
-    Some((table, Action::Update { key, sets }))
+    let returning = scope.returning(returning)?;
+    Some((table, Action::Change(Change { rows, sets: Some(sets), returning })))
 }
 
 fn changes_others(action: ForeignAction) -> bool {
@@ -147,11 +152,14 @@ fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     else {
         return None;
     };
-    (using.is_empty() && returning.is_empty()).then_some(())?;
+    using.is_empty().then_some(())?;
     let table = user_table(target, catalog)?;
     (!table.referenced_by.iter().any(|key| changes_others(key.on_delete))).then_some(())?;
-    let key = Scope { table: &table, alias: called(target, alias.as_ref()), seen }.key(filter)?;
-    Some((table, Action::Delete { key }))
+    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
+    let comparisons = scope.comparisons(filter)?;
+    let rows = scope.rows(&comparisons)?;
+    let returning = scope.returning(returning)?;
+    Some((table, Action::Change(Change { rows, sets: None, returning })))
 }
 
 fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
@@ -159,7 +167,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
         at: _,
         with: None,
         target,
-        alias: _,
+        alias,
         columns,
         parts,
         overriding: None,
@@ -171,14 +179,14 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     else {
         return None;
     };
-    (returning.is_empty() && parts.iter().all(Vec::is_empty)).then_some(())?;
+    parts.iter().all(Vec::is_empty).then_some(())?;
     let rows = plain_values(source.as_ref()?)?;
     let table = user_table(target, catalog)?;
     table.is_plain().then_some(())?;
     let named = !columns.is_empty();
     let columns = inserted(columns, &table)?;
     (!columns.iter().any(|at| is_always(&table, *at))).then_some(())?;
-    let mut scope = Scope { table: &table, alias: "", seen };
+    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
     let width = rows.first()?.len();
     (width == columns.len() || width < columns.len() && !named).then_some(())?;
     let columns = &columns[..width];
@@ -196,7 +204,8 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
         }
         all.push(values);
     }
-    Some((table, Action::Insert { rows: all }))
+    let returning = scope.returning(returning)?;
+    Some((table, Action::Insert(Inserted { rows: all, returning })))
 }
 
 /// Whether only its sequence gives the column values.
@@ -231,7 +240,7 @@ fn plain_values(source: &Query) -> Option<&Vec<Vec<Expr>>> {
 }
 
 fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    let Query { at: _, with: None, body: Body::Select(select), order, limit, with_ties: false, offset: None, locking } =
+    let Query { at: _, with: None, body: Body::Select(select), order: _, limit, with_ties, offset: None, locking } =
         query
     else {
         return None;
@@ -241,7 +250,7 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     else {
         return None;
     };
-    (locking.is_empty() && windows.is_empty()).then_some(())?;
+    (windows.is_empty() && !with_ties).then_some(())?;
     let [FromItem::Table { name, only: false, alias }] = from.as_slice() else { return None };
     let alias = match alias {
         Some(Alias { name, columns }) if columns.is_empty() => Some(name),
@@ -251,59 +260,68 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     let table = user_table(name, catalog)?;
     let mut scope = Scope { table: &table, alias: called(name, alias), seen };
     let comparisons = scope.comparisons(filter)?;
-    let (output, names, types) = scope.output(items)?;
-    let fields = names.iter().zip(types).map(|(name, t)| field_of(name, t, true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let lock = locks(locking, scope.alias)?;
+    let (output, names, schema) = scope.output(items)?;
     let distinct = match distinct {
         Distinct::No => false,
         Distinct::Rows => true,
         Distinct::On(_) => return None,
     };
-    let alone = order.is_empty() && limit.is_none() && !distinct;
-    match (scope.full_key(&comparisons), output) {
-        (Some(key), Output::Columns(columns)) if alone => Some((table, Action::Select { key, columns, schema })),
-        (_, output) => {
-            let sort = scope.sort(query, &output, &names)?;
-            let limit = scope.limit(limit.as_ref())?;
-            let (index, prefix, low, high) = scope.bounds(&comparisons)?;
-            let mut range = Range {
-                index,
-                prefix,
-                low,
-                high,
-                direction: ScanDirection::Forward,
-                sort,
-                distinct,
-                limit,
-                output,
-                schema,
-            };
-            range.settle_order()?;
-            Some((table, Action::Range(Box::new(range))))
-        }
-    }
+    let sort = scope.sort(query, &output, &names)?;
+    let limit = scope.limit(limit.as_ref())?;
+    let rows = scope.rows(&comparisons)?;
+    let mut selected = Selected { rows, lock, sort, distinct, limit, output, schema };
+    selected.settle_order()?;
+    Some((table, Action::Select(Box::new(selected))))
 }
 
-impl Range {
+/// How rows are locked. The outer `None`: it is not plain.
+fn locks(locking: &[Locking], table: &str) -> Option<Option<(RowLock, LockWait)>> {
+    let Locking { at: _, strength, of, wait } = match locking {
+        [] => return Some(None),
+        [one] => one,
+        _ => return None,
+    };
+    of.iter().all(|name| matches!(name.parts(), [name] if name.name == table)).then_some(())?;
+    let lock = match strength {
+        LockStrength::KeyShare => RowLock::KeyShare,
+        LockStrength::Share => RowLock::Share,
+        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+        LockStrength::Update => RowLock::Exclusive,
+    };
+    let wait = match wait {
+        Wait::Wait => LockWait::Wait,
+        Wait::NoWait => LockWait::NoWait,
+        Wait::SkipLocked => LockWait::Skip,
+    };
+    Some(Some((lock, wait)))
+}
+
+impl Selected {
     /// Lets the index sort where it can, and refuses what this cannot do.
     fn settle_order(&mut self) -> Option<()> {
         match &self.output {
-            Output::Columns(columns) if self.distinct => {
+            Output::Cells(cells) if self.distinct => {
+                let columns: Vec<usize> = cells.iter().map(|cell| Some(cell.plain()?.0)).collect::<Option<_>>()?;
                 let sorted = |at: &usize| self.sort.iter().any(|(by, _)| by == at);
                 let shown = self.sort.iter().all(|(at, _)| columns.contains(at));
-                return (!self.sort.is_empty() && shown && columns.iter().all(sorted)).then_some(());
+                let all = shown && columns.iter().all(sorted) && !cells.iter().any(|cell| cell.as_text);
+                return (!self.sort.is_empty() && all && self.lock.is_none()).then_some(());
             }
-            Output::Columns(_) => {}
+            Output::Cells(_) => {}
             // One row, which nothing more may be said about.
-            _ => return (self.sort.is_empty() && self.limit.is_none() && !self.distinct).then_some(()),
+            Output::Total(..) => {
+                let alone = self.sort.is_empty() && self.limit.is_none() && !self.distinct && self.lock.is_none();
+                return alone.then_some(());
+            }
         }
-        let after = &self.index.columns[self.prefix.len()..];
+        let after = &self.rows.index.columns[self.rows.prefix.len()..];
         let down = self.sort.first().is_some_and(|(_, down)| *down);
         let as_indexed = self.sort.len() <= after.len()
             && self.sort.iter().zip(after).all(|((at, d), column)| at == column && *d == down);
-        if as_indexed {
+        if as_indexed || self.rows.one {
             self.sort.clear();
-            self.direction = if down { ScanDirection::Backward } else { ScanDirection::Forward };
+            self.rows.direction = if down { ScanDirection::Backward } else { ScanDirection::Forward };
         }
         Some(())
     }
@@ -372,13 +390,13 @@ impl Scope<'_> {
         Some(found)
     }
 
-    fn key(&mut self, condition: &Expr) -> Option<Key> {
-        let comparisons = self.comparisons(condition)?;
-        self.full_key(&comparisons)
+    /// Where the rows are that the comparisons choose, and no others.
+    fn rows(&self, comparisons: &[Comparison]) -> Option<Rows> {
+        self.key(comparisons).or_else(|| self.table.indexes.iter().find_map(|index| range_of(index, comparisons)))
     }
 
     /// The unique index whose columns the comparisons set equal to given values, all of them once, and nothing else.
-    fn full_key(&self, comparisons: &[Comparison]) -> Option<Key> {
+    fn key(&self, comparisons: &[Comparison]) -> Option<Rows> {
         let equal = |column: usize| {
             let mut on = comparisons.iter().filter(move |(at, ..)| *at == column);
             match (on.next(), on.next()) {
@@ -392,173 +410,8 @@ impl Scope<'_> {
                 && index.columns.iter().all(|c| equal(*c).is_some())
         };
         let index = self.table.indexes.iter().find(all)?.clone();
-        let values = index.columns.iter().map(|column| equal(*column)).collect::<Option<Vec<Given>>>()?;
-        Some(Key { index, values })
-    }
-
-    /// The index of whose entries the comparisons choose one range, and its bounds.
-    fn bounds(&self, comparisons: &[Comparison]) -> Option<Bounds> {
-        self.table.indexes.iter().find_map(|index| bounds_of(index, comparisons))
-    }
-
-    /// A value that is compared: exactly of the column's type, or of none yet.
-    fn compared(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        let data_type = match self.data_type(at) {
-            DataType::Varchar(0) => DataType::Text,
-            other => other,
-        };
-        // Equality of floats is DataFusion's affair; literals of varchar(n) would be cut to length.
-        let plain = [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
-        plain.contains(&data_type).then_some(())?;
-        if let Some(parameter) = self.parameter(value, data_type, Place::Compared(at)) {
-            return Some(parameter);
-        }
-        compared_literal(self.table, at, literal(value)?).map(Given::Constant)
-    }
-
-    /// A parameter whose type is this, or (but as an operand) another integer's where this is one, or open: then it is
-    /// this from now on.
-    fn parameter(&mut self, value: &Expr, data_type: DataType, place: Place) -> Option<Given> {
-        let (value, negated) = match &value.kind {
-            ExprKind::Unary { op, arg }
-                if self.seen.uses.is_some() && op.schema.is_empty() && op.symbol.as_str() == "-" =>
-            {
-                (arg.as_ref(), true)
-            }
-            _ => (value, false),
-        };
-        let ExprKind::Parameter(number) = value.kind else { return None };
-        // More parameters than the protocol can carry do not get a place.
-        let at = (number as usize).checked_sub(1).filter(|at| *at < 65_535)?;
-        if self.seen.types.len() <= at {
-            self.seen.types.resize(at + 1, None);
-        }
-        let is = *self.seen.types[at].get_or_insert(data_type);
-        // Some drivers state bigint for every integer: what does not fit then takes the general way.
-        let integer = |t: DataType| matches!(t, DataType::Int2 | DataType::Int4 | DataType::Int8);
-        let converted = integer(is) && integer(data_type) && !matches!(place, Place::Operand(_));
-        (is == data_type || converted).then_some(())?;
-        if let Some(uses) = &mut self.seen.uses {
-            uses[at] = Some(Use { place, negated });
-        }
-        Some(Given::Parameter(at, data_type))
-    }
-
-    fn default(&mut self, at: usize) -> Option<Given> {
-        let column = &self.table.columns[at];
-        let Some(sql) = column.default() else { return Some(Given::Constant(Datum::Null)) };
-        let default = Stored::read(sql)?;
-        match self.now(at, default.expr()) {
-            Some(now) => Some(now),
-            None => Some(Given::Constant(constant(default.expr(), column)?.ok()?)),
-        }
-    }
-
-    /// The transaction's time, where the column is a timestamp.
-    fn now(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        let is_now = match &value.kind {
-            ExprKind::Special { function: SpecialFunction::CurrentTimestamp, args } => args.is_empty(),
-            ExprKind::Call(call) => is_plain(call) && called_plainly(call, "now") && call.args.is_empty() && !call.star,
-            _ => false,
-        };
-        (is_now && self.data_type(at) == DataType::Timestamp).then_some(())?;
-        self.seen.now = true;
-        Some(Given::Now)
-    }
-
-    /// A value that is given to a column and depends on no row.
-    fn assigned(&mut self, at: usize, value: &Expr) -> Option<Given> {
-        if matches!(value.kind, ExprKind::Default) {
-            return self.default(at);
-        }
-        if let Some(parameter) = self.parameter(value, self.data_type(at), Place::Assigned(at)) {
-            return Some(parameter);
-        }
-        if let Some(now) = self.now(at, value) {
-            return Some(now);
-        }
-        Some(Given::Constant(constant(value, &self.table.columns[at])?.ok()?))
-    }
-
-    fn new_value(&mut self, at: usize, value: &Expr) -> Option<NewValue> {
-        let to = self.data_type(at);
-        match &value.kind {
-            ExprKind::Binary { op, args } if op.schema.is_empty() => {
-                let op = match op.symbol.as_str() {
-                    "+" => Arithmetic::Add,
-                    "-" => Arithmetic::Subtract,
-                    "*" => Arithmetic::Multiply,
-                    _ => return None,
-                };
-                let [left, right] = args.as_ref();
-                let (operand, given, flipped) = match (self.column(left), self.column(right)) {
-                    (Some(operand), None) => (operand, right, false),
-                    (None, Some(operand)) => (operand, left, true),
-                    _ => return None,
-                };
-                // Integers stay integers and floats floats: no rounding in between. An int4 that becomes an int8 would
-                // hide that int4 overflows.
-                let from = self.data_type(operand);
-                let fits = match from {
-                    DataType::Float8 | DataType::Int4 => to == from,
-                    DataType::Int8 => is_integer(to),
-                    _ => false,
-                };
-                fits.then_some(())?;
-                let value = self.operand(given, operand)?;
-                Some(NewValue::Computed { column: operand, op, value, flipped })
-            }
-            ExprKind::Column(_) => {
-                let other = self.column(value)?;
-                let from = self.data_type(other);
-                let integers = is_integer(from) && is_integer(to);
-                (integers || from == to).then_some(NewValue::Column(other))
-            }
-            _ => self.assigned(at, value).map(NewValue::Given),
-        }
-    }
-
-    /// A number beside a column in arithmetic.
-    fn operand(&mut self, value: &Expr, column: usize) -> Option<Given> {
-        match self.parameter(value, self.data_type(column), Place::Operand(column)) {
-            Some(parameter) => Some(parameter),
-            None => operand_literal(self.table, column, literal(value)?).map(Given::Constant),
-        }
-    }
-
-    /// What is shown, with names and types.
-    fn output(&self, items: &[Item]) -> Option<(Output, Vec<String>, Vec<DataType>)> {
-        if let [Item { expr: Expr { kind: ExprKind::Call(call), .. }, alias }] = items {
-            let name = alias.as_ref().unwrap_or(call.name.last()).name.clone();
-            return Some((self.aggregate(call)?, vec![name], vec![DataType::Int8]));
-        }
-        let (mut columns, mut names) = (vec![], vec![]);
-        for Item { expr, alias } in items {
-            if let ExprKind::Star(None) = &expr.kind {
-                for (at, column) in live_columns(self.table) {
-                    columns.push(at);
-                    names.push(column.name.clone());
-                }
-                continue;
-            }
-            let at = self.column(expr)?;
-            columns.push(at);
-            names.push(alias.as_ref().map_or(&self.table.columns[at].name, |alias| &alias.name).clone());
-        }
-        let types = columns.iter().map(|at| self.data_type(*at)).collect();
-        Some((Output::Columns(columns), names, types))
-    }
-
-    /// `count(*)`, or the `sum` of an int4 column.
-    fn aggregate(&self, call: &Call) -> Option<Output> {
-        is_plain(call).then_some(())?;
-        if called_plainly(call, "count") && call.star {
-            return Some(Output::Count);
-        }
-        let [argument] = call.args.as_slice() else { return None };
-        (called_plainly(call, "sum") && !call.star && argument.name.is_none()).then_some(())?;
-        let at = self.column(&argument.value)?;
-        (self.data_type(at) == DataType::Int4).then_some(Output::Sum(at))
+        let prefix = index.columns.iter().map(|column| equal(*column)).collect::<Option<Vec<Given>>>()?;
+        Some(Rows { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one: true })
     }
 
     /// The columns of ORDER BY, and whether downwards.
@@ -566,19 +419,19 @@ impl Scope<'_> {
         if query.order.is_empty() {
             return Some(vec![]);
         }
-        let Output::Columns(columns) = output else { return None };
+        let Output::Cells(cells) = output else { return None };
         let mut sort: Vec<(usize, bool)> = vec![];
         for term in &query.order {
             (term.nulls.is_none() && term.using.is_none()).then_some(())?;
             // A name is an output column's first.
             let named = |name: &Ident| {
-                let same = |(shown, at): (&String, &usize)| (*shown == name.name).then_some(*at);
-                names.iter().zip(columns).filter_map(same).collect::<Vec<usize>>()
+                let same = |(shown, cell): (&String, &Cell)| (*shown == name.name).then(|| cell.plain());
+                names.iter().zip(cells).filter_map(same).collect::<Vec<Option<(usize, bool)>>>()
             };
             let at = match &term.expr.kind {
                 ExprKind::Column(name) if name.parts().len() == 1 => match named(name.last()).as_slice() {
                     [] => self.column(&term.expr)?,
-                    [at] => *at,
+                    [Some((at, false))] => *at,
                     _ => return None,
                 },
                 _ => self.column(&term.expr)?,
@@ -608,24 +461,12 @@ impl Scope<'_> {
     }
 }
 
-/// A call with nothing but arguments.
-fn is_plain(call: &Call) -> bool {
-    let Call { name: _, args: _, star: _, distinct, variadic, order, within, filter, over } = call;
-    !distinct && !variadic && order.is_empty() && within.is_empty() && filter.is_none() && over.is_none()
-}
-
-fn called_plainly(call: &Call, function: &str) -> bool {
-    matches!(call.name.parts(), [name] if name.name == function)
-}
-
 fn literal(expr: &Expr) -> Option<&Literal> {
     if let ExprKind::Literal(literal) = &expr.kind { Some(literal) } else { None }
 }
 
-type Bounds = (Arc<Index>, Vec<Given>, Option<(Given, bool)>, Option<(Given, bool)>);
-
 /// Equalities on the first columns, then at most two bounds on the next, and nothing else.
-fn bounds_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Bounds> {
+fn range_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Rows> {
     let mut left: Vec<&Comparison> = comparisons.iter().collect();
     let mut prefix = vec![];
     let mut columns = index.columns.iter().peekable();
@@ -647,7 +488,8 @@ fn bounds_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Bounds> {
         end.replace((given.clone(), included)).is_none().then_some(())?;
     }
     let narrowed = !prefix.is_empty() || low.is_some() || high.is_some();
-    narrowed.then(|| (index.clone(), prefix, low, high))
+    let (index, direction) = (index.clone(), ScanDirection::Forward);
+    narrowed.then_some(Rows { index, prefix, low, high, direction, one: false })
 }
 
 impl Comparing {
@@ -677,63 +519,4 @@ impl Comparing {
 
 fn is_integer(data_type: DataType) -> bool {
     matches!(data_type, DataType::Int4 | DataType::Int8)
-}
-
-fn compared_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
-    let column: &ColumnDef = &table.columns[at];
-    let fits = match literal {
-        Literal::Int(_) => is_integer(column.data_type),
-        Literal::Text(_) => matches!(column.data_type, DataType::Text | DataType::Varchar(0)),
-        Literal::Bool(_) => column.data_type == DataType::Bool,
-        Literal::Null | Literal::Number(_) | Literal::Bits { .. } => false,
-    };
-    fits.then_some(())?;
-    of_literal(literal, column)?.ok()
-}
-
-fn operand_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
-    let column = &table.columns[at];
-    match (column.data_type, literal) {
-        (DataType::Float8, Literal::Int(_) | Literal::Number(_)) => of_literal(literal, column)?.ok(),
-        // As PostgreSQL types it.
-        (DataType::Int4 | DataType::Int8, Literal::Int(value)) => {
-            Some(i32::try_from(*value).map_or(Datum::Int8(*value), Datum::Int4))
-        }
-        _ => None,
-    }
-}
-
-fn limit_literal(literal: &Literal) -> Option<Datum> {
-    match literal {
-        Literal::Int(count @ 0..) => Some(Datum::Int8(*count)),
-        _ => None,
-    }
-}
-
-impl Use {
-    /// The literal's value as the parameter that stands for it; `None` where the statement with it is the general
-    /// way's.
-    pub(crate) fn value(self, by_key: &ByKey, literal: &ShapeLiteral<'_>) -> Option<Datum> {
-        let sign = if self.negated { "-" } else { "" };
-        let literal = match literal.kind {
-            ShapeKind::Integer | ShapeKind::Number => {
-                let text = format!("{sign}{}", literal.value);
-                text.parse().map_or_else(|_| Literal::Number(text), Literal::Int)
-            }
-            ShapeKind::Text if !self.negated => Literal::Text(literal.value.clone().into_owned()),
-            ShapeKind::Text | ShapeKind::Other => return None,
-        };
-        match self.place {
-            Place::Compared(at) => compared_literal(&by_key.table, at, &literal),
-            Place::Assigned(at) => of_literal(&literal, &by_key.table.columns[at])?.ok(),
-            Place::Limit => limit_literal(&literal),
-            Place::Operand(at) => {
-                let datum = operand_literal(&by_key.table, at, &literal)?;
-                match (by_key.table.columns[at].data_type, datum) {
-                    (DataType::Int4, Datum::Int8(v)) => i32::try_from(v).ok().map(Datum::Int4),
-                    (_, datum) => Some(datum),
-                }
-            }
-        }
-    }
 }

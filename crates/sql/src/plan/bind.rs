@@ -40,7 +40,7 @@ mod sequences;
 mod sets;
 mod subquery;
 mod system;
-mod titles;
+pub(crate) mod titles;
 mod types;
 mod unnest;
 mod views;

@@ -1,12 +1,12 @@
 //! Running statements by key without the steps that other statements need. A look-up of one row needs no transaction of
-//! its own and does not wait: the stored row is shown to the sender under its page's latch. A change by key is shown as
+//! its own and does not wait: the stored row is shown to the sender under its page's latch. Any other is shown as
 //! running only if it has to wait.
 //!
 //! 1. A look-up answers what [`Session::execute`] would answer. Where it might not (a failed block, a snapshot of a
 //!    whole transaction, a definition that changes, a wrong value, a page that must be read), the look-up does nothing,
 //!    and the caller executes the statement.
 //! 2. The statement is counted as any other. From its first wait on, it is shown as running and can be cancelled.
-use crate::by_key::{Bound, ByKey, ByKeyDone, batch};
+use crate::by_key::{Bound, ByKey, ByKeyDone, FoundRow};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::rows::rows_of;
@@ -14,33 +14,14 @@ use crate::session::running::{Running, ran};
 use crate::statement::outcome::Outcome;
 use crate::statement::run::LazyState;
 use crate::transaction::Block;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use futures::stream;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::types::Style;
-use terrace_engine::{Datum, DatumRef, Isolation, Peek, Result, RowView};
+use terrace_engine::{Datum, Isolation, Peek, Result, RowView};
 use terrace_storage::{Reads, counted, counting};
-
-/// The columns that a look-up shows, of the row it found.
-#[derive(Clone, Copy)]
-pub struct FoundRow<'a> {
-    row: RowView<'a>,
-    columns: &'a [usize],
-}
-
-impl<'a> FoundRow<'a> {
-    pub fn values(self) -> impl ExactSizeIterator<Item = DatumRef<'a>> {
-        self.columns.iter().map(move |column| self.row.get(*column))
-    }
-
-    /// The row as `execute` would answer it; `schema`: the statement's.
-    pub fn batch(self, schema: &SchemaRef) -> Result<RecordBatch> {
-        batch(self.row.table, self.columns, schema, [self.row].into_iter())
-    }
-}
 
 impl Session {
     /// Runs a look-up of one row by its key, where that can be done at once; `show` sees the row, if there is one,
@@ -60,8 +41,8 @@ impl Session {
         }
         let block = self.shared.block();
         let began = self.database.observed.env.now();
-        let (index, key, columns) = by_key.look_up(Bound { parameters, now: 0 })?;
-        let key = key.ok()?;
+        let look_up = by_key.look_up(Bound { parameters, now: 0 })?;
+        let (index, key) = (look_up.index, &look_up.key);
         let mut slot = self.shared.cell.try_lock().ok()?;
         let mut reads = Reads::default();
         let found = counted(&mut reads, || {
@@ -73,14 +54,14 @@ impl Session {
                 (None, Block::None | Block::Pipeline) => {
                     let still = block == Block::Pipeline
                         && self.shared.settings.lock().default_isolation() != Isolation::ReadCommitted;
-                    let show = |row: RowView<'_>| show(FoundRow { row, columns });
+                    let show = |row: RowView<'_>| look_up.show(row, show);
                     let engine = &self.database.engine;
-                    (!still).then(|| engine.peek(by_key.version, by_key.table(), index, &key, show).ok())?
+                    (!still).then(|| engine.peek(by_key.version, by_key.table(), index, key, show).ok())?
                 }
                 (Some(txn), Block::Pipeline | Block::Explicit) => {
                     let usable = txn.try_lock_table(by_key.table(), false) && txn.catalog().version() == by_key.version;
-                    let show = |_, _, row: RowView<'_>| show(FoundRow { row, columns });
-                    usable.then(|| txn.peek(by_key.table(), index, &key, show).ok())?
+                    let show = |_, _, row: RowView<'_>| look_up.show(row, show);
+                    usable.then(|| txn.peek(by_key.table(), index, key, show).ok())?
                 }
                 _ => None,
             }
@@ -97,28 +78,29 @@ impl Session {
         Some(rows)
     }
 
-    /// What was recognised of a statement, if it is a change by key that `execute_change` may run.
-    pub(crate) fn change_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<ByKey>> {
-        let by_key = statement.by_key.lock().clone().filter(|by_key| by_key.writes())?;
+    /// What was recognised of a statement, if it is one by key that `execute_by_key` may run.
+    pub(crate) fn runs_by_key(&self, statement: &Prepared, parameters: &[Datum]) -> Option<Arc<ByKey>> {
+        let by_key = statement.by_key.lock().clone()?;
         let ready = match self.shared.block() {
             Block::Failed => false,
             // Rows that nobody read to the end left their transaction open.
             Block::None => self.shared.cell.try_lock().is_ok_and(|slot| slot.txn.is_none()),
             Block::Pipeline | Block::Explicit => true,
         };
-        let may = ready && parameters.len() == statement.parameters.len() && !self.shared.settings.lock().read_only();
-        may.then_some(by_key)
+        let settings = self.shared.settings.lock();
+        let may = (by_key.only_reads() || !settings.read_only()) && !settings.deferrable();
+        (ready && may && parameters.len() == statement.parameters.len()).then_some(by_key)
     }
 
-    /// Runs a change by key. It can be cancelled (by its token) from when it first waits for something.
-    pub(crate) async fn execute_change(
+    /// Runs a statement by key. It can be cancelled (by its token) from when it first waits for something.
+    pub(crate) async fn execute_by_key(
         &mut self,
         statement: &Arc<Prepared>,
         by_key: Arc<ByKey>,
         parameters: &[Datum],
-    ) -> Changed {
-        assert!(by_key.writes(), "a look-up runs in another way");
-        assert_eq!(parameters.len(), statement.parameters.len(), "change_by_key has counted them");
+    ) -> Ran {
+        assert_eq!(parameters.len(), statement.parameters.len(), "runs_by_key has counted them");
+        let only_reads = by_key.only_reads();
         let began = self.database.observed.env.now();
         self.ensure_transaction().await;
         let now = if by_key.uses_now { LazyState::new(&self.database.state, &self.clock).now() } else { 0 };
@@ -142,21 +124,23 @@ impl Session {
             }
         };
         let result = match done {
-            Ok(None) => return Changed::General(running),
-            Ok(Some(ByKeyDone::Rows(_))) => unreachable!("a change returns no rows"),
-            Ok(Some(ByKeyDone::Tag(tag))) => {
-                if this.shared.block() == Block::None {
+            Ok(None) => return Ran::General(running),
+            Ok(Some(done)) => {
+                if this.shared.block() == Block::None && !only_reads {
                     // The commit waits for the log.
                     running.get_or_insert_with(begin);
                 }
-                this.shared.succeed().await.map(|()| tag)
+                this.shared.succeed().await.map(|()| done)
             }
             Err(error) => Err(error),
         };
         if result.is_err() {
             this.shared.fail().await;
         }
-        let rows = result.as_ref().ok().map(|tag| rows_of(tag));
+        let rows = result.as_ref().ok().map(|done| match done {
+            ByKeyDone::Rows(batch) => batch.num_rows() as u64,
+            ByKeyDone::Tag(tag) => rows_of(tag),
+        });
         match running {
             None => ran(observed, &this.shared, statement, began, rows, reads),
             Some(running) => {
@@ -167,12 +151,24 @@ impl Session {
                 }
             }
         }
-        Changed::Done(result.map(|tag| Outcome::Command { tag, notices: vec![] }))
+        Ran::Done(result.map(ByKeyDone::outcome))
     }
 }
 
-/// What became of a change by key.
-pub(crate) enum Changed {
+impl ByKeyDone {
+    /// All of it is here.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            ByKeyDone::Tag(tag) => Outcome::Command { tag, notices: vec![] },
+            ByKeyDone::Rows(batch) => {
+                Outcome::Rows { schema: batch.schema(), stream: Box::pin(stream::iter([Ok(batch)])) }
+            }
+        }
+    }
+}
+
+/// What became of a statement by key.
+pub(crate) enum Ran {
     Done(Result<Outcome>),
     /// It was not run and must be executed in the general way. If it had to wait, it is shown as running already: that
     /// is handed on.

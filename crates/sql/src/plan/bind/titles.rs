@@ -4,7 +4,7 @@
 use terrace_grammar::statement::{Body, Expr, ExprKind, Item, Query};
 
 /// The title of an item.
-pub(super) fn title(item: &Item) -> String {
+pub(crate) fn title(item: &Item) -> String {
     match &item.alias {
         Some(alias) => alias.name.clone(),
         None => of(&item.expr),

@@ -7,11 +7,15 @@ use terrace_engine::{DataType, Datum};
 use terrace_sql::Prepared;
 
 const COLUMNS: &str = "(a int, b text, n int, m bigint DEFAULT 7, f float8, v varchar(3), \
-                       w timestamp, t bool DEFAULT true, PRIMARY KEY (a, b), UNIQUE (m))";
-const ROWS: &str = "(1, 'x', 5, 50, 1.5, 'v', '2001-01-01', true), (1, 'y', 6, 51, 0.5, 'u', NULL, false), \
-                    (1, 'z', NULL, 52, 0.5, NULL, NULL, NULL), (2, 'x', NULL, 60, NULL, NULL, NULL, NULL), \
-                    (3, 'x', 6, NULL, 1, '', NULL, true), (2147483647, 'y', 2147483647, 9223372036854775807, 1e300, \
-                    'abc', '1999-12-31 23:59:59.999999', false)";
+                       w timestamp, t bool DEFAULT true, p numeric(8, 2) DEFAULT 1.5, q numeric, \
+                       PRIMARY KEY (a, b), UNIQUE (m))";
+const ROWS: &str = "(1, 'x', 5, 50, 1.5, 'v', '2001-01-01', true, 10, 10), \
+                    (1, 'y', 6, 51, 0.5, 'u', NULL, false, 0.05, -0.050), \
+                    (1, 'z', NULL, 52, 0.5, NULL, NULL, NULL, NULL, NULL), \
+                    (2, 'x', NULL, 60, NULL, NULL, NULL, NULL, -3.33, 'NaN'), \
+                    (3, 'x', 6, NULL, 1, '', NULL, true, 999999.99, 1e20), \
+                    (2147483647, 'y', 2147483647, 9223372036854775807, 1e300, 'abc', \
+                    '1999-12-31 23:59:59.999999', false, 0, 0)";
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Way {
@@ -97,6 +101,22 @@ async fn one_row() {
         "UPDATE TBL SET n = m - 1 WHERE m = 60",
         "DELETE FROM TBL WHERE a = 1 AND b = 'x'",
         "DELETE FROM public.TBL d WHERE d.m = 59",
+        "SELECT a + 1, 7 - n AS left, p::text, q::text AS \"Q\", n::text FROM TBL WHERE m = 50",
+        "SELECT a + 1 FROM TBL WHERE m = 9223372036854775807",
+        "SELECT p, q, w FROM TBL WHERE m = 52",
+        "SELECT p::text, q::text FROM TBL WHERE m = 52",
+        "SELECT n FROM TBL WHERE m = 50 FOR UPDATE",
+        "SELECT x.n, p::text FROM TBL x WHERE m = 50 FOR SHARE OF x NOWAIT",
+        "SELECT n FROM TBL WHERE m = 51 LIMIT 0 FOR KEY SHARE SKIP LOCKED",
+        "UPDATE TBL SET p = p + 1, q = q * 2 WHERE m = 50",
+        "UPDATE TBL SET p = p - 0.005, q = 1.50 - q WHERE m = 51",
+        "UPDATE TBL SET p = p * 10 WHERE a = 3 AND b = 'x'",
+        "UPDATE TBL SET q = q + 1 WHERE m = 60",
+        "UPDATE TBL SET p = p + 1 WHERE m = 52 RETURNING p, q",
+        "UPDATE TBL x SET n = n + 1, p = 7.777 WHERE m = 50 RETURNING x.n - 1, p, p::text AS t, *",
+        "UPDATE TBL SET n = n - 1 WHERE m = 9223372036854775807 RETURNING n + 2",
+        "DELETE FROM TBL WHERE m = 50 RETURNING *, p::text",
+        "DELETE FROM TBL WHERE m = 59 RETURNING a",
     ];
     compare(&statements, true).await;
 }
@@ -113,6 +133,8 @@ async fn inserts() {
         "INSERT INTO TBL (a, b, m) VALUES (7, NULL, 1)",
         "INSERT INTO TBL (a, b, n) VALUES (7, 'q', 2.5)",
         "INSERT INTO TBL VALUES (7, 'q')",
+        "INSERT INTO TBL AS x (a, b, p) VALUES (7, 'q', 2.345), (8, 'r', NULL) RETURNING x.a + 1, p, q, m",
+        "INSERT INTO TBL (a, b, p) VALUES (1, 'x', 2.345) RETURNING *",
     ];
     compare(&statements, true).await;
 }
@@ -138,8 +160,40 @@ async fn short_ranges() {
         "SELECT m FROM TBL WHERE m BETWEEN 50 AND 52 ORDER BY m LIMIT 0",
         "SELECT a FROM TBL WHERE m = 50 LIMIT 1",
         "SELECT a FROM TBL WHERE a = 1 AND b = 'x' ORDER BY n",
+        "SELECT sum(p)::text FROM TBL WHERE a < 4",
+        "SELECT sum(q)::text AS s FROM TBL WHERE a = 1",
+        "SELECT sum(q) FROM TBL WHERE a < 4",
+        "SELECT sum(p)::text FROM TBL WHERE a > 7 AND a < 9",
+        "SELECT min(m) FROM TBL WHERE a = 1",
+        "SELECT max(n) FROM TBL WHERE a < 4",
+        "SELECT max(n) FROM TBL WHERE a = 2",
+        "SELECT count(*)::text FROM TBL WHERE a = 1",
+        "SELECT b FROM TBL WHERE a = 1 ORDER BY b DESC LIMIT 1 FOR UPDATE",
+        "SELECT b, p::text FROM TBL WHERE a = 1 ORDER BY n DESC LIMIT 2 FOR NO KEY UPDATE",
+        "SELECT b AS a FROM TBL WHERE a BETWEEN 1 AND 3 ORDER BY a, m FOR UPDATE",
     ];
     compare(&statements, true).await;
+}
+
+#[tokio::test]
+async fn changes_of_short_ranges() {
+    let statements = [
+        "UPDATE TBL SET n = 1, p = p + 1 WHERE a = 1",
+        "UPDATE TBL SET b = 'w' WHERE a = 1 AND b > 'y'",
+        "UPDATE TBL SET m = m + 1 WHERE m BETWEEN 50 AND 51",
+        "UPDATE TBL SET a = a + 1 WHERE a >= 1 AND a < 3",
+        "UPDATE TBL SET a = a + 1 WHERE a > 2",
+        "UPDATE TBL SET n = 7 WHERE a > 5 AND a < 7",
+        "UPDATE TBL SET a = NULL WHERE a = 1",
+        "UPDATE TBL SET p = 999999 + p WHERE a < 4 AND a > 2",
+        "UPDATE TBL SET w = '2020-02-02' WHERE m > 51",
+        "DELETE FROM TBL WHERE a = 1",
+        "DELETE FROM TBL WHERE a = 1 AND b < 'y'",
+        "DELETE FROM TBL WHERE m > 51",
+    ];
+    compare(&statements, true).await;
+    compare(&["UPDATE TBL SET n = n + 1 WHERE a = 1 RETURNING n", "DELETE FROM TBL WHERE a = 1 RETURNING b"], true)
+        .await;
 }
 
 #[tokio::test]
@@ -148,7 +202,29 @@ async fn what_is_not_recognised() {
         "SELECT a FROM TBL WHERE n = 1",
         "SELECT a FROM TBL WHERE m = NULL",
         "SELECT a FROM TBL WHERE m = 5e1",
-        "SELECT a + 1 FROM TBL WHERE m = 50",
+        "SELECT m + 1 FROM TBL WHERE m = 50",
+        "SELECT p + 1 FROM TBL WHERE m = 50",
+        "SELECT f::text FROM TBL WHERE m = 50",
+        "SELECT n::bigint FROM TBL WHERE m = 50",
+        "SELECT a + 3000000000 FROM TBL WHERE m = 50",
+        "SELECT n + n FROM TBL WHERE m = 50",
+        "SELECT n / 2 FROM TBL WHERE m = 50",
+        "SELECT count(*) FROM TBL WHERE a = 1 FOR UPDATE",
+        "SELECT DISTINCT b FROM TBL WHERE a = 1 ORDER BY b FOR UPDATE",
+        "SELECT a FROM TBL WHERE m = 50 FOR UPDATE OF nope",
+        "SELECT a FROM TBL WHERE m = 50 FOR UPDATE FOR SHARE",
+        "SELECT sum(m) FROM TBL WHERE a = 1",
+        "SELECT sum(p) FROM TBL WHERE a = 1",
+        "UPDATE TBL x SET n = 1 WHERE m = 50 RETURNING x.*",
+        "SELECT max(b) FROM TBL WHERE a = 1",
+        "SELECT n::text AS z FROM TBL WHERE a = 1 ORDER BY z",
+        "UPDATE TBL SET p = '5'::numeric WHERE m = 50",
+        "UPDATE TBL SET n = p + 1 WHERE m = 50",
+        "UPDATE TBL SET p = q, q = p WHERE m = 51",
+        "UPDATE TBL SET p = n + 1 WHERE m = 50",
+        "UPDATE TBL SET n = 1 WHERE m = 50 RETURNING nope",
+        "UPDATE TBL SET n = 1 WHERE m = 50 RETURNING count(*)",
+        "UPDATE TBL SET n = 1 WHERE n = 5",
         "SELECT a FROM TBL WHERE m = 50 AND m = 60",
         "SELECT a FROM TBL WHERE m = 50 AND n = 5",
         "SELECT a FROM TBL WHERE m = 9223372036854775808",
