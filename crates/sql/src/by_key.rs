@@ -234,6 +234,12 @@ impl ByKey {
         }
     }
 
+    /// Whether its result has these columns.
+    pub(crate) fn returns(&self, columns: &Option<SchemaRef>) -> bool {
+        let fields = |columns: &Option<SchemaRef>| columns.as_ref().map(|columns| columns.fields().clone());
+        fields(&self.columns()) == fields(columns)
+    }
+
     /// `None`: the general way is needed after all (nothing has been done). The table is locked.
     pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
         let key = match &self.action {

@@ -10,6 +10,7 @@ use crate::parse::among;
 use crate::parse::constants::{constant, of_literal};
 use crate::parse::identity::Identity;
 use crate::parse::stored::Stored;
+use crate::plan::origins::Origins;
 use crate::values::{field_of, is_sequence, live_columns};
 use datafusion::arrow::datatypes::Schema;
 use std::sync::Arc;
@@ -230,6 +231,15 @@ fn plain_values(source: &Query) -> Option<&Vec<Vec<Expr>>> {
     }
 }
 
+/// Where the result's columns come from.
+fn origins_of(table: &Table, output: &Output) -> Origins {
+    let number = |at: &usize| i16::try_from(at + 1).ok().map(|number| (table.oid.0, number));
+    match output {
+        Output::Columns(columns) => Origins::new(columns.iter().map(number)),
+        _ => Origins::default(),
+    }
+}
+
 fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
     let Query { at: _, with: None, body: Body::Select(select), order, limit, with_ties: false, offset: None, locking } =
         query
@@ -253,7 +263,7 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     let comparisons = scope.comparisons(filter)?;
     let (output, names, types) = scope.output(items)?;
     let fields = names.iter().zip(types).map(|(name, t)| field_of(name, t, true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = origins_of(&table, &output).put(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
     let distinct = match distinct {
         Distinct::No => false,
         Distinct::Rows => true,
