@@ -11,6 +11,7 @@ use std::fmt;
 
 pub mod array;
 mod bytea;
+pub mod clock;
 pub mod composites;
 pub mod decimal;
 pub mod digits;

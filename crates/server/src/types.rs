@@ -3,7 +3,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use terrace_engine::types::OwnType;
 use terrace_sql::pgcatalog::{array_oid, item_oid};
-use terrace_sql::{PG_TYPE, PG_TYPMOD, engine_type, enum_of, is_decimal, items_of};
+use terrace_sql::{PG_TYPE, PG_TYPMOD, engine_type, enum_of, is_decimal, items_of, origins};
 
 /// A PostgreSQL type as RowDescription states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,9 +122,11 @@ fn by_arrow(data_type: &DataType) -> (u32, i16) {
 
 /// `binary(i)`: whether column i goes in binary.
 pub(crate) fn row_description(schema: &Schema, binary: impl Fn(usize) -> bool) -> RowDescription {
+    let origins = origins(schema);
     let field = |(i, field): (usize, &std::sync::Arc<Field>)| {
-        let wire = wire(field);
-        FieldDescription::new(field.name().clone(), 0, 0, wire.oid, wire.size, wire.typmod, i16::from(binary(i)))
+        let (wire, (table, column)) = (wire(field), origins[i]);
+        let (name, table) = (field.name().clone(), table.cast_signed());
+        FieldDescription::new(name, table, column, wire.oid, wire.size, wire.typmod, i16::from(binary(i)))
     };
     RowDescription::new(schema.fields().iter().enumerate().map(field).collect())
 }

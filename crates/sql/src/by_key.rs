@@ -154,6 +154,12 @@ impl ByKey {
         returning.as_ref().map(|returning| returning.schema.clone())
     }
 
+    /// Whether its result has these columns.
+    pub(crate) fn returns(&self, columns: &Option<SchemaRef>) -> bool {
+        let fields = |columns: &Option<SchemaRef>| columns.as_ref().map(|columns| columns.fields().clone());
+        fields(&self.columns()) == fields(columns)
+    }
+
     /// `None`: the general way is needed after all. The table is locked.
     pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
         let index = match &self.action {

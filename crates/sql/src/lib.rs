@@ -52,6 +52,7 @@ pub use database::{Spill, SqlDatabase};
 pub use datafusion::arrow;
 pub use functions::builtin::row_text;
 pub use notify::Note;
+pub use plan::origins::origins;
 pub use session::named::Named;
 pub use session::prepared::Prepared;
 pub use session::{Session, TxnStatus};

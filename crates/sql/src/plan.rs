@@ -16,6 +16,7 @@ pub(crate) mod guarded;
 pub(crate) mod key_ranges;
 pub(crate) mod naming;
 pub(crate) mod operators;
+pub(crate) mod origins;
 pub(crate) mod pieces;
 pub(crate) mod planner;
 pub(crate) mod resolve;

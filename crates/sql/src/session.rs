@@ -58,7 +58,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 use terrace_engine::advisory::Advisory;
-use terrace_engine::types::Style;
+use terrace_engine::types::{Style, clock};
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Isolation, Result, Txn, Viewer};
 use terrace_env::memory;
 use terrace_storage::{Reads, counting};
@@ -638,7 +638,8 @@ impl Session {
             let done = run.statement(task).await?;
             if short { run.gathered(done).await } else { Ok(Gathered::Other(done)) }
         };
-        let mut statement = Box::pin(self.work(token.clone()).over(Box::pin(statement)));
+        let statement = Box::pin(self.work(token.clone()).over(Box::pin(statement)));
+        let mut statement = Box::pin(clock::at(state.now(), statement));
         let first = match short {
             true => poll_fn(|cx| Poll::Ready(statement.as_mut().poll(cx))).await,
             false => Poll::Pending,
@@ -688,7 +689,7 @@ impl Session {
                 let mut types: Vec<Option<DataType>> = prepared.parameters.iter().copied().map(Some).collect();
                 let again = tree.style().scope(|| by_key::recognise(tree.statement(), &catalog, &mut types));
                 let again = again.and_then(|again| again.permitted(&acting, &catalog));
-                let again = again.filter(|f| f.columns() == prepared.columns && f.uses_now == by_key.uses_now);
+                let again = again.filter(|f| f.returns(&prepared.columns) && f.uses_now == by_key.uses_now);
                 let Some(again) = again else { return Ok(None) };
                 by_key = Arc::new(again);
                 *prepared.by_key.lock() = Some(by_key.clone());

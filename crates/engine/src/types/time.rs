@@ -3,7 +3,7 @@
 //! In: `HH:MM[:SS[.ffffff]]`, `HHMM[SS[.ffffff]]`, with `AM` or `PM`, `allballs`; a day before it and a zone after it
 //! are read and ignored, as PostgreSQL does. Out: `HH:MM:SS[.ffffff]`.
 use super::zone::{FARTHEST, Zone};
-use super::{interval, timestamp, trim};
+use super::{clock, interval, timestamp, trim};
 use crate::error::{EngineError, Result};
 use std::fmt;
 
@@ -26,6 +26,11 @@ pub(super) fn parse(text: &str) -> Result<i64> {
     let body = trim(text);
     if body.eq_ignore_ascii_case("allballs") {
         return Ok(0);
+    }
+    if body.eq_ignore_ascii_case("now")
+        && let Some(now) = clock::now()
+    {
+        return Ok(Zone::current().local(now).rem_euclid(DAY_MICROS));
     }
     let bad = || EngineError::new("22007", format!("invalid input syntax for type time: \"{text}\""));
     let clock = clock(body).or_else(|| behind_a_day(body)).ok_or_else(bad)?;

@@ -1,6 +1,7 @@
 //! The protocol as a driver sees it, and as bytes.
 mod literals;
 mod opening;
+mod origins;
 mod sessions;
 mod types;
 use crate::common::raw::*;

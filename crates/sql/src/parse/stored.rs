@@ -5,7 +5,7 @@
 use crate::error::unsupported;
 use crate::parse::depth::{OF_DEFAULT, depth};
 use crate::parse::qualified::{Edit, edited};
-use terrace_engine::types::{Style, Zone};
+use terrace_engine::types::{Style, Zone, clock};
 use terrace_engine::{Check, DataType, DomainCheck, EngineError, Result};
 use terrace_grammar::statement::{Body, Expr, ExprKind, Literal, Node, Statement, walk};
 use terrace_grammar::{Parsed, token_end};
@@ -58,10 +58,32 @@ impl Stored {
         found
     }
 
+    /// Constants that may be times of the clock: their places, each with the time that it is now.
+    pub(crate) fn clock_words(&self) -> Vec<Edit> {
+        let mut found = vec![];
+        walk(Node::Expr(self.expr()), &mut |node| {
+            if let Node::Expr(Expr { at, kind: ExprKind::Literal(Literal::Text(text)) }) = node
+                && let Some(time) = of_clock(text)
+            {
+                found.push((*at as usize..token_end(&self.text, *at) as usize, format!("'{time}'")));
+            }
+            true
+        });
+        found.sort_by_key(|(place, _)| place.start);
+        found
+    }
+
     /// The text with other texts in some places.
     pub(crate) fn edited(&self, edits: Vec<Edit>) -> String {
         edited(&self.text, edits)[BEFORE.len()..].to_owned()
     }
+}
+
+/// What a text that asks for the clock means now, with its zone.
+fn of_clock(text: &str) -> Option<String> {
+    let (time, asked) = clock::watch(|| DataType::Timestamptz.parse(text));
+    let style = Style { zone: Style::current().zone, ..Style::default() };
+    time.ok().filter(|_| asked).map(|time| style.scope(|| crate::values::show(&time)))
 }
 
 /// A time whose text states no zone, in UTC.

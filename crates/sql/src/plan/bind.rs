@@ -51,6 +51,7 @@ use crate::error::from_datafusion;
 use crate::parse::depth::{OF_DEFAULT, depth};
 use crate::parse::sequence_calls::Call;
 use crate::plan::naming::{self, shown};
+use crate::plan::origins::{self, Origins};
 use crate::plan::planner::Planner;
 use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -243,6 +244,8 @@ impl Bound {
 pub(crate) struct Whole {
     pub(crate) bound: Bound,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// Where its columns come from.
+    pub(crate) origins: Origins,
     /// What of these, and of views, it names.
     pub(crate) reads: Vec<reads::Read>,
     /// It reads a relation of the system.
@@ -275,6 +278,7 @@ fn settled(
             effects::refuse_conditional(&bound.plan)?;
             effects::refuse_unread(&bound.plan)?;
         }
+        let origins = origins::of(&bound.plan, &binder.origins.borrow());
         let Binder { types, tables, reads, mistaken, of_system, calls, .. } = binder;
         if !mistaken.get() {
             let mut calls = calls.into_inner();
@@ -282,7 +286,7 @@ fn settled(
             calls.sort_by_key(|(place, _)| *place);
             calls.dedup_by_key(|(place, _)| *place);
             let (tables, reads) = (tables.into_inner(), reads.into_all());
-            return Ok(Whole { bound, tables, reads, of_system: of_system.get(), calls });
+            return Ok(Whole { bound, tables, origins, reads, of_system: of_system.get(), calls });
         }
         // A parameter's type was told by what stands behind another of its places: that one is bound again.
         known = types.into_inner();
@@ -303,6 +307,8 @@ struct Binder<'b> {
     /// Whether one of them has got a type since.
     mistaken: Cell<bool>,
     tables: RefCell<Vec<Arc<Table>>>,
+    /// Tables and views, by their names in the plan, with what their columns are.
+    origins: RefCell<origins::Relations>,
     reads: reads::Reads,
     /// Whether a relation of the system was named.
     of_system: Cell<bool>,
@@ -329,6 +335,7 @@ impl<'b> Binder<'b> {
             open: RefCell::default(),
             mistaken: Cell::new(false),
             tables: RefCell::default(),
+            origins: RefCell::default(),
             reads: reads::Reads::default(),
             of_system: Cell::new(false),
             calls: RefCell::default(),

@@ -9,6 +9,7 @@
 //!    ([`crate::plan::apply`], invariant 3).
 use crate::error::from_datafusion;
 use crate::plan::apply::{Values, narrowed, put_in};
+use crate::plan::origins::Origins;
 use crate::plan::planner::{Planned, typed};
 use crate::plan::rules::is_plain;
 use crate::plan::scan::{ScanExec, table_read};
@@ -49,6 +50,8 @@ const STATELESS: [&str; 4] = ["ProjectionExec", "FilterExec", "ScanExec", "Place
 pub(crate) struct Generic {
     /// As it was bound, with the parameters in it.
     pub(crate) plan: LogicalPlan,
+    /// Where its columns come from.
+    pub(crate) origins: Origins,
     /// With DataFusion's rules applied, and the time as a parameter.
     optimized: LogicalPlan,
     /// Tables that are to be locked.
@@ -86,7 +89,7 @@ impl Generic {
         state: &SessionState,
         memory: MemoryReservation,
     ) -> Result<Option<Arc<Generic>>> {
-        if !planned.calls.is_empty() || planned.tables.iter().any(|table| is_sequence(table)) {
+        if planned.of_clock || !planned.calls.is_empty() || planned.tables.iter().any(|table| is_sequence(table)) {
             return Ok(None);
         }
         let analyzed = with_time(typed(state, planned.plan.clone())?).map_err(from_datafusion)?;
@@ -96,9 +99,10 @@ impl Generic {
             return Ok(None);
         }
         let Some(types) = types_of(&optimized).map_err(from_datafusion)? else { return Ok(None) };
-        let (plan, tables) = (planned.plan.clone(), planned.tables.clone());
+        let (plan, tables, origins) = (planned.plan.clone(), planned.tables.clone(), planned.origins.clone());
         let spare = Mutex::default();
-        let mut generic = Generic { plan, optimized, tables, read, types, spare, is_short: false, _memory: memory };
+        let mut generic =
+            Generic { plan, origins, optimized, tables, read, types, spare, is_short: false, _memory: memory };
         // Where a constant must stand, as in LIMIT, there is none.
         let Ok(ready) = generic.planned(state).await else { return Ok(None) };
         generic.is_short = reads_little(&ready.plan).map_err(from_datafusion)?;

@@ -20,5 +20,5 @@ pub(crate) fn numbered(title: &str, number: usize) -> String {
 /// With the names that the client sees. Any column may be NULL: nothing here depends on it.
 pub(crate) fn shown_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(shown(f.name())).with_nullable(true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }

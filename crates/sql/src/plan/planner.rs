@@ -12,6 +12,7 @@ use crate::plan::bind::reads::Read;
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::guarded::Guards;
+use crate::plan::origins::Origins;
 use crate::plan::pieces::Pieces;
 use crate::plan::returned::Returned;
 use crate::plan::rules::{self, Applied};
@@ -26,6 +27,7 @@ use datafusion::logical_expr::{AggregateUDF, LogicalPlan, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use terrace_engine::types::clock;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
 use terrace_grammar::statement::Query;
 use terrace_storage::ObjectId;
@@ -100,10 +102,14 @@ pub(crate) enum Asked<'q> {
 pub(crate) struct Planned {
     pub(crate) plan: LogicalPlan,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// Where its columns come from.
+    pub(crate) origins: Origins,
     /// What it names of these, and of views.
     pub(crate) reads: Vec<Read>,
     /// The functions of sequences that it calls, in the order of their places.
     pub(crate) calls: Vec<(Place, Call)>,
+    /// A constant in it is a time of the clock (`now`, `today`).
+    pub(crate) of_clock: bool,
 }
 
 impl Planner<'_> {
@@ -127,26 +133,39 @@ impl Planner<'_> {
 
     /// Binds the query of a view that is made. The second is its plan.
     pub(crate) fn define_view(&self, query: &Query) -> Result<(Defined, LogicalPlan)> {
-        caught_now(|| match bind::define(self, query) {
-            Ok(defined) => {
-                let plan = defined.whole.bound.plan.clone();
-                Ok((rules::settle(plan, !defined.whole.of_system).map_err(from_datafusion)?, defined))
-            }
-            Err(fault) => Err(fault.error(self.text)),
-        })
-        .map(|(plan, defined)| (defined, plan))
+        let define = || {
+            caught_now(|| match bind::define(self, query) {
+                Ok(defined) => {
+                    let plan = defined.whole.bound.plan.clone();
+                    Ok((rules::settle(plan, !defined.whole.of_system).map_err(from_datafusion)?, defined))
+                }
+                Err(fault) => Err(fault.error(self.text)),
+            })
+        };
+        self.at_its_time(define).0.map(|(plan, defined)| (defined, plan))
     }
 
     /// What is bound, as a plan.
     fn bound(&self, bind: impl FnOnce() -> bind::Result<Whole>) -> Result<Planned> {
-        caught_now(|| match bind() {
-            Ok(Whole { bound, tables, reads, of_system, calls }) => {
-                // The system relations have types of Arrow's where PostgreSQL has others.
-                let plan = rules::settle(bound.plan, !of_system).map_err(from_datafusion)?;
-                Ok(Planned { plan, tables, reads, calls })
-            }
-            Err(fault) => Err(fault.error(self.text)),
-        })
+        let (planned, of_clock) = self.at_its_time(|| {
+            caught_now(|| match bind() {
+                Ok(Whole { bound, tables, origins, reads, of_system, calls }) => {
+                    // The system relations have types of Arrow's where PostgreSQL has others.
+                    let plan = rules::settle(bound.plan, !of_system).map_err(from_datafusion)?;
+                    Ok(Planned { plan, tables, origins, reads, calls, of_clock: false })
+                }
+                Err(fault) => Err(fault.error(self.text)),
+            })
+        });
+        Ok(Planned { of_clock, ..planned? })
+    }
+
+    /// Reads texts of times as of when the transaction began. Answers whether one asked for that.
+    fn at_its_time<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
+        match self.state.execution_props().query_execution_start_time {
+            Some(now) => clock::scope(now.timestamp_micros(), work),
+            None => (work(), false),
+        }
     }
 
     /// The scalar function of that name.

@@ -10,7 +10,7 @@ pub(crate) struct Returned {
     pub(crate) at: At,
     /// `None`: it has no RETURNING.
     pub(crate) titles: Option<Vec<String>>,
-    /// With columns that are numbered.
+    /// With columns that are numbered, and where they come from.
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Vec<RecordBatch>,
 }
@@ -23,7 +23,9 @@ impl Returned {
         let numbered = |(number, field): (usize, &Arc<Field>)| {
             field.as_ref().clone().with_name(number.to_string()).with_nullable(true)
         };
-        let schema = Arc::new(Schema::new(fields.enumerate().map(numbered).collect::<Vec<Field>>()));
+        let metadata = columns.map(|columns| columns.metadata().clone()).unwrap_or_default();
+        let fields = fields.enumerate().map(numbered).collect::<Vec<Field>>();
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         Returned { at, titles: columns.map(|_| titles), schema, batches: vec![] }
     }
 }

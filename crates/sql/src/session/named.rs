@@ -19,6 +19,7 @@ use crate::transaction::Block;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use terrace_engine::types::clock;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
 use terrace_grammar::statement::{Discard, Execute, Expr, Ident, Prepare, TypeName, Written};
 use terrace_storage::ObjectId;
@@ -249,13 +250,27 @@ impl Session {
         }
         let columns: Vec<ColumnDef> =
             (1..).zip(wanted.iter()).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
-        let constants: Option<Vec<Result<Datum>>> =
-            execute.args.iter().zip(&columns).map(|(arg, column)| constant(&arg.expr, column)).collect();
+        let constants: Option<Vec<Result<Datum>>> = execute
+            .args
+            .iter()
+            .zip(&columns)
+            .map(|(arg, column)| self.reading(|| constant(&arg.expr, column)))
+            .collect();
         match constants {
             Some(values) => values.into_iter().collect(),
             None => self.evaluated(&execute.args, columns, token).await,
         }
         .map_err(not_a_column)
+    }
+
+    /// Reads values that a client states in its style and, where they ask for the clock (`now`), as of its transaction.
+    pub fn reading<T>(&self, work: impl FnOnce() -> T) -> T {
+        clock::scope(self.now(), || self.style().scope(work)).0
+    }
+
+    /// The transaction's time, in microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        LazyState::new(&self.database.state, &self.clock).now()
     }
 
     async fn evaluated(

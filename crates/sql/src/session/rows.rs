@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::Result;
+use terrace_engine::types::clock;
 use terrace_env::Env;
 use terrace_storage::{Reads, counting};
 
@@ -83,6 +84,7 @@ impl Session {
             work: self.work(token.clone()),
             token,
             running: self.running.clone(),
+            now: self.now(),
             env: self.database.engine.env().clone(),
         };
         let stream = stream::unfold(Some(Deep::new(depth, rows)), move |rows| async move {
@@ -106,6 +108,8 @@ struct Rows {
     token: Arc<CancelToken>,
     work: Arc<Work>,
     running: Option<Arc<Running>>,
+    /// The transaction's time.
+    now: i64,
     env: Env,
 }
 
@@ -116,7 +120,8 @@ impl Rows {
         let style = self.shared.settings.lock().style();
         let next = pin!(self.token.run(caught(async { Ok(self.stream.next().await) })));
         let next = {
-            let counted = pin!(counting(&mut reads, next));
+            let timed = pin!(clock::at(self.now, next));
+            let counted = pin!(counting(&mut reads, timed));
             let working = pin!(self.work.clone().over(counted));
             self.env.run_long(pin!(style.over(working))).await
         };

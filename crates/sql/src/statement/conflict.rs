@@ -167,7 +167,7 @@ impl Run<'_> {
                 let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
                 let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
-                let source = Source { table, plan: Plan::Once(plan), assigned: Some(assigned), numbered: vec![] };
+                let source = Source { table, plan: Plan::once(plan), assigned: Some(assigned), numbered: vec![] };
                 Some(Updating { source, physical, touched: BTreeSet::new() })
             }
         };

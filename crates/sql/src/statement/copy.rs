@@ -49,6 +49,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::catalog::roles::{READ_FILES, WRITE_FILES};
+use terrace_engine::types::clock;
 use terrace_engine::{Datum, EngineError, RelationName, Result, Table, Txn};
 use terrace_grammar::statement::{self as tree, CopySource, CopyTarget};
 
@@ -425,6 +426,7 @@ impl CopyIn {
 
     /// The row of the next line that has come.
     fn next_row(&mut self, at_end: bool) -> Result<Option<Numbered>> {
+        let now = LazyState::new(&self.context.database.state, &self.context.clock).now();
         let (lines, fields) = match &mut self.incoming {
             Incoming::Lines(lines, fields) => (lines, fields),
             Incoming::Binary(tuples, read) => return self.target.binary_row(tuples, *read, at_end),
@@ -435,7 +437,7 @@ impl CopyIn {
                 Ok(None) => return Ok(None),
                 Err(e) => return Err(self.target.at_line(lines.number(), e)),
             };
-            let row = self.target.row(line, fields);
+            let row = clock::scope(now, || self.target.row(line, fields)).0;
             let number = lines.number();
             if let Some(row) = row.map_err(|e| self.target.at_line(number, e))? {
                 return Ok(Some((number, row)));

@@ -8,7 +8,7 @@ use crate::pgcatalog::SessionInfo;
 use crate::plan::bind::Tree;
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::naming::shown_schema;
-use crate::plan::planner::{Planner, parameters};
+use crate::plan::planner::{Planned, Planner, parameters};
 use crate::plan::returned::Returned;
 use crate::statement::changes::{
     alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over, with_inside,
@@ -73,13 +73,14 @@ impl Sources<'_> {
 
     fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
         let planner = self.planner();
-        let plan = match query.locking.is_empty() {
-            true => planner.plan_tree(query, types)?.plan,
-            false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?.plan,
+        let Planned { plan, origins, .. } = match query.locking.is_empty() {
+            true => planner.plan_tree(query, types)?,
+            false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?,
         };
         // The type that it will have after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
-        Described::planned(&plan, types, Some(shown_schema(typed.schema().as_arrow())))
+        let columns = origins.put(shown_schema(typed.schema().as_arrow()));
+        Described::planned(&plan, types, Some(columns))
     }
 
     /// UPDATE and DELETE, which change the rows of a query.

@@ -90,7 +90,7 @@ impl Run<'_> {
             return Box::pin(self.select_locking(query)).await;
         }
         let plan = self.plan_again(Slot::Query, Asked::Query(query)).await?;
-        Ok(Done::Rows(self.stream_again(&plan, None, Arc::default()).await?))
+        Ok(Done::Rows(plan.origins().told(self.stream_again(&plan, None, Arc::default()).await?)))
     }
 
     pub(crate) async fn create_table(&self, create: &CreateTable) -> Result<Vec<EngineError>> {

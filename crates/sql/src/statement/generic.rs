@@ -7,6 +7,7 @@
 //!    where the transaction may use all indexes of these tables. In each other case the statement is planned.
 use crate::panics::caught;
 use crate::plan::generic::Generic;
+use crate::plan::origins::Origins;
 use crate::plan::planner::{Asked, Planned, task};
 use crate::statement::run::{Collected, PLANNED_TO_RUN, Run};
 use crate::transaction::{OneRow, StatementContext};
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use terrace_engine::types::Style;
+use terrace_engine::types::{Style, clock};
 use terrace_engine::{DataType, Datum, Result, RowBuf};
 
 /// What a plan takes of the budget of queries, in bytes; about what one of a table and some expressions does.
@@ -43,14 +44,27 @@ pub(crate) enum Slot {
 /// A part's plan.
 pub(crate) enum Plan {
     /// For this run, with its values.
-    Once(LogicalPlan),
+    Once(LogicalPlan, Origins),
     Generic(Arc<Generic>),
 }
 
 impl Plan {
+    /// One whose columns no client is told.
+    pub(crate) fn once(plan: LogicalPlan) -> Plan {
+        Plan::Once(plan, Origins::default())
+    }
+
+    /// Where its columns come from.
+    pub(crate) fn origins(&self) -> &Origins {
+        match self {
+            Plan::Once(_, origins) => origins,
+            Plan::Generic(generic) => &generic.origins,
+        }
+    }
+
     pub(crate) fn logical(&self) -> &LogicalPlan {
         match self {
-            Plan::Once(plan) => plan,
+            Plan::Once(plan, _) => plan,
             Plan::Generic(generic) => &generic.plan,
         }
     }
@@ -82,6 +96,16 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What was found out by making a generic plan.
+fn known(made: Result<Option<Arc<Generic>>>, counted: Counted) -> Result<Known> {
+    match made {
+        Ok(Some(generic)) => Ok(Known::Plan { generic, _counted: counted }),
+        Err(error) if matches!(error.state.0, "53200" | "57014") => Err(error),
+        // With its values in it, it can be planned.
+        Ok(None) | Err(_) => Ok(Known::Never),
     }
 }
 
@@ -149,7 +173,7 @@ impl Run<'_> {
     /// Plans a part of the statement, or takes the plan that is kept; and locks what it reads.
     pub(crate) async fn plan_again(&self, slot: Slot, asked: Asked<'_>) -> Result<Plan> {
         let Some(generics) = self.generics.filter(|_| self.earlier.is_none() && self.captured.is_none()) else {
-            return self.plan_asked(asked, PLANNED_TO_RUN).await.map(Plan::Once);
+            return self.plan_once(asked).await;
         };
         loop {
             let version = self.engine.catalog().version();
@@ -162,7 +186,7 @@ impl Run<'_> {
                     let known = self.generic(&planned, generics).await?;
                     generics.keep(slot, &of, known);
                 }
-                return self.bind(planned.plan).map(Plan::Once);
+                return Ok(Plan::Once(self.bind(planned.plan)?, planned.origins));
             };
             let mut locked = Ok(());
             for table in &generic.tables {
@@ -178,9 +202,14 @@ impl Run<'_> {
             locked?;
             return match self.may_use_indexes(&generic).await {
                 true => Ok(Plan::Generic(generic)),
-                false => self.plan_asked(asked, PLANNED_TO_RUN).await.map(Plan::Once),
+                false => self.plan_once(asked).await,
             };
         }
+    }
+
+    async fn plan_once(&self, asked: Asked<'_>) -> Result<Plan> {
+        let planned = self.planned_asked(asked, PLANNED_TO_RUN).await?;
+        Ok(Plan::Once(self.bind(planned.plan)?, planned.origins))
     }
 
     /// Invariant 1.
@@ -198,11 +227,11 @@ impl Run<'_> {
             return Ok(Known::Seen);
         }
         let made = Box::pin(caught(Generic::of(planned, self.state.get(), memory)));
-        match crate::memory::planning(made).await {
-            Ok(Some(generic)) => Ok(Known::Plan { generic, _counted: counted }),
-            Err(error) if matches!(error.state.0, "53200" | "57014") => Err(error),
-            // With its values in it, it can be planned.
-            Ok(None) | Err(_) => Ok(Known::Never),
+        let made = Box::pin(crate::memory::planning(made));
+        match clock::over(self.state.now(), made).await {
+            // A constant is a time of the clock.
+            (Ok(_), true) => Ok(Known::Never),
+            (made, _) => known(made, counted),
         }
     }
 
@@ -220,7 +249,7 @@ impl Run<'_> {
         given: Arc<Vec<RowBuf>>,
     ) -> Result<SendableRecordBatchStream> {
         let generic = match plan {
-            Plan::Once(plan) => return self.stream_once(plan, target, given).await,
+            Plan::Once(plan, _) => return self.stream_once(plan, target, given).await,
             Plan::Generic(generic) => generic,
         };
         let now = to_scalar(&Datum::Timestamptz(self.state.now()), DataType::Timestamptz);

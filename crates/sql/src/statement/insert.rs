@@ -234,7 +234,7 @@ impl Run<'_> {
         let over = alone_over(table, &called, Part::Values, wanted.collect());
         let plan = match slot {
             Some(slot) => self.plan_again(slot, Asked::Over(&over)).await?,
-            None => Plan::Once(self.plan_over(&over).await?),
+            None => Plan::once(self.plan_over(&over).await?),
         };
         let batches = self.collect_again(&plan, None).await?;
         let row: &RecordBatch =

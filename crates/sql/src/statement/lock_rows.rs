@@ -178,7 +178,7 @@ impl Run<'_> {
         let addresses = 3 + beside.len();
         let planned = match alone {
             true => self.plan_again(Slot::Locking, Asked::Over(&over)).await,
-            false => self.plan_over(&over).await.map(Plan::Once),
+            false => self.plan_over(&over).await.map(Plan::once),
         };
         let plan = planned.map_err(|error| match error.state.0 {
             // A group has no row address.
@@ -187,7 +187,7 @@ impl Run<'_> {
         })?;
         refuse_aggregates(plan.logical())?;
         let fields: Vec<_> = plan.logical().schema().as_arrow().fields().iter().skip(addresses).cloned().collect();
-        let schema = Arc::new(Schema::new(fields));
+        let schema = plan.origins().skip(addresses).put(Arc::new(Schema::new(fields)));
         let mut rows: Vec<RecordBatch> = vec![];
         let mut locked = 0;
         let wanted = locking.limit.map_or(usize::MAX, |limit| limit.saturating_add(locking.offset));

@@ -88,7 +88,7 @@ impl Run<'_> {
         let plan = self.plan_again(Slot::Returning, Asked::Over(&over)).await?;
         let rows = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<Vec<RowBuf>>>()?;
         let returned = self.stream_again(&plan, None, Arc::new(rows)).await?;
-        Ok(Changed { count, returned: Some(returned) })
+        Ok(Changed { count, returned: Some(plan.origins().told(returned)) })
     }
 }
 
@@ -159,6 +159,6 @@ impl Sources<'_> {
             return Err(unsupported("a parameter that only RETURNING has"));
         }
         let typed = crate::plan::planner::typed(self.state.get(), plan)?;
-        Ok(Some(shown_schema(typed.schema().as_arrow())))
+        Ok(Some(planned.origins.put(shown_schema(typed.schema().as_arrow()))))
     }
 }

@@ -6,6 +6,7 @@
 //!    in this zone, and another one elsewhere.
 //! 3. A constant that DateStyle or IntervalStyle says how to read is refused (0A000): what is kept is read in any
 //!    style.
+//! 4. A word of the clock (`now`, `today`) is kept as the time that it was when the expression was made.
 use crate::parse::qualified::kept;
 use crate::parse::stored::{Stored, has_open_times, open_times};
 use crate::plan::bind::over::{Over, Part, Wanted};
@@ -24,17 +25,42 @@ enum Kept<'k> {
     Default(&'k ColumnDef),
 }
 
+/// Whether its values are read by the clock.
+fn is_time(of: DataType) -> bool {
+    matches!(of, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Timestamptz)
+}
+
 impl Run<'_> {
     /// A default as it is kept: with schemas and times.
     pub(crate) async fn kept_default(&self, column: &ColumnDef, text: &str) -> Result<String> {
         let text = kept(text, &*self.begin_statement().await);
+        let text = self.with_clock(Kept::Default(column), &text).await;
         self.with_times(Kept::Default(column), &text).await
     }
 
     /// A condition, or a value of an index, as it is kept.
     pub(crate) async fn kept_check(&self, table: &Arc<Table>, text: &str) -> Result<String> {
         let text = kept(text, &*self.begin_statement().await);
+        let text = self.with_clock(Kept::Check(table), &text).await;
         self.with_times(Kept::Check(table), &text).await
+    }
+
+    /// The text of an expression with the times that its words of the clock mean now (invariant 4).
+    async fn with_clock(&self, of: Kept<'_>, text: &str) -> String {
+        let words = |text: &str| Stored::read(text).map_or(vec![], |stored| stored.clock_words());
+        let mut text = text.to_owned();
+        for number in (0..words(&text).len()).rev() {
+            let Some(stored) = Stored::read(&text) else { break };
+            let edited = stored.edited(vec![stored.clock_words().swap_remove(number)]);
+            let literal = matches!(stored.expr().kind, ExprKind::Literal(_));
+            let whole = literal && matches!(of, Kept::Default(column) if is_time(column.data_type));
+            let here = Style::current();
+            let planned = if whole { None } else { self.planned(of, &text, here).await };
+            if whole || (planned.is_some() && planned == self.planned(of, &edited, here).await) {
+                text = edited;
+            }
+        }
+        text
     }
 
     /// The text of an expression with its times (invariants 1 and 3).

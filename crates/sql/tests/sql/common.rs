@@ -96,7 +96,8 @@ impl Client {
             },
             Outcome::Rows { schema, mut stream } => {
                 let described = statement.columns.as_ref().expect("rows were described");
-                assert_eq!(described.as_ref(), schema.as_ref(), "as described: {sql}");
+                // Where columns come from may have changed since, as by TRUNCATE.
+                assert_eq!(described.fields(), schema.fields(), "as described: {sql}");
                 let mut rows = vec![];
                 while let Some(batch) = stream.next().await {
                     let batch = batch?;

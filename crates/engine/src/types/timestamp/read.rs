@@ -8,6 +8,7 @@
 //!    year. Only when all is read is a date checked.
 //!
 //! Source: PostgreSQL 15 documentation, "Date/Time Input Interpretation" (B.1) and "Date/Time Key Words" (B.3).
+use super::super::clock;
 use super::super::style::{Order, Style};
 use super::super::zone::{FARTHEST, Zone};
 use super::{DAY, civil_from_days, days_from_civil, days_in_month};
@@ -436,8 +437,12 @@ impl Fields {
         };
         Ok(Some(match word {
             Word::Ignored => return Ok(None),
-            // The clock is not the engine's: whoever has one reads these words first.
-            Word::OfClock => return Err(Bad::Format),
+            Word::Now => self.set_now(0)?,
+            Word::Day(days) => {
+                self.set_now(days)?;
+                (self.hour, self.minute, self.second, self.micros, self.offset) = (0, 0, 0, 0, 0);
+                DATE
+            }
             Word::AllBalls => {
                 (self.hour, self.minute, self.second, self.micros, self.offset) = (0, 0, 0, 0, 0);
                 TIME | ZONE
@@ -483,6 +488,18 @@ impl Fields {
                 return Ok(Some(0));
             }
         }))
+    }
+
+    /// The time of the clock, if there is one, so many days on.
+    fn set_now(&mut self, days: i64) -> Read<u32> {
+        let now = clock::now().ok_or(Bad::Format)?;
+        let zone = Zone::current();
+        let local = zone.local(now);
+        let micros = local.rem_euclid(DAY);
+        (self.year, self.month, self.day) = civil_from_days(local.div_euclid(DAY) + days);
+        (self.hour, self.minute, self.second, self.micros) = (0, 0, 0, micros);
+        self.offset = zone.offset_at(now).into();
+        Ok(DATE | TIME | ZONE | RESERVED)
     }
 
     /// Checks what was read.

@@ -5,6 +5,7 @@ use super::super::values::{Cell, Given, NewValue};
 use super::Scope;
 use crate::parse::types::known;
 use crate::plan::bind::titles::title;
+use crate::plan::origins::Origins;
 use crate::values::{field_of, live_columns};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
@@ -58,6 +59,11 @@ impl Scope<'_> {
             names.push(title(item));
         }
         let schema = schema_of(&names, cells.iter().map(Cell::data_type));
+        let from = |cell: &Cell| match cell.plain() {
+            Some((at, false)) => i16::try_from(at + 1).ok().map(|number| (self.table.oid.0, number)),
+            _ => None,
+        };
+        let schema = Origins::new(cells.iter().map(from)).put(schema);
         Some((cells, names, schema))
     }
 

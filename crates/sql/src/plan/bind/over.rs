@@ -224,9 +224,11 @@ impl Binder<'_> {
     /// A table of FROM: what it offers are its own columns, not those that are hidden.
     pub(super) fn scanned(&self, scan: TableScan, called: &str, table: &Arc<Table>) -> Result<Source> {
         let provider: Arc<dyn TableProvider> = Arc::new(scan);
-        let name = TableReference::bare(self.relation_name(called));
-        let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
+        let name = self.relation_name(called);
         let live: Vec<usize> = live_columns(table).map(|(at, _)| at).collect();
+        self.note_origins(&name, table.oid.0, live.iter().copied());
+        let name = TableReference::bare(name);
+        let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
         let key = table.primary_key().filter(|index| index.is_immediate()).map(|index| &index.columns);
         let key = key.and_then(|key| key.iter().map(|column| live.iter().position(|at| at == column)).collect());
         let columns = plan.schema().columns().into_iter().take(live.len());
@@ -247,6 +249,12 @@ impl Binder<'_> {
             value: false,
         };
         Ok(Source::of(plan, relation))
+    }
+
+    /// What the columns of a relation in the plan are: those of a table or a view, by position there.
+    pub(super) fn note_origins(&self, name: &str, oid: u32, positions: impl Iterator<Item = usize>) {
+        let number = |at: usize| i16::try_from(at + 1).ok().map(|number| (oid, number));
+        self.origins.borrow_mut().insert(name.to_owned(), positions.map(number).collect());
     }
 
     fn wanted(

@@ -12,6 +12,7 @@ use crate::cast::cast_datum;
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin;
 use crate::functions::convert::{convert, convert_scalar, is_open};
+use crate::plan::origins::origins;
 use crate::plan::{choosers, resolve, rules};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
@@ -148,7 +149,10 @@ impl Binder<'_> {
         };
         let table: Arc<dyn TableProvider> =
             Arc::new(MemTable::try_new(part.schema.clone(), vec![part.batches.clone()])?);
-        let called = TableReference::bare(self.relation_name(&name));
+        let called = self.relation_name(&name);
+        let origins = origins(&part.schema).into_iter().map(|origin| (origin.0 != 0).then_some(origin));
+        self.origins.borrow_mut().insert(called.clone(), origins.collect());
+        let called = TableReference::bare(called);
         let plan = LogicalPlanBuilder::scan(called, provider_as_source(table), None)?.build()?;
         let mut titles = part.titles.clone().unwrap_or_default();
         if cte.columns.len() > titles.len() && part.titles.is_some() {
@@ -239,6 +243,9 @@ impl Binder<'_> {
         if let Some(other) = bound.iter().position(|other| other.titles.len() != titles.len()) {
             let message = format!("each {name} query must have the same number of columns");
             return wrong(first_place(&branches[other]), "42601", message);
+        }
+        if titles.is_empty() {
+            return unsupported("a set operation of queries without columns");
         }
         let at = other_kind(&bound).and_then(|(branch, item)| item_place(&branches[branch], item)).unwrap_or(at);
         let mut plans: Vec<Arc<LogicalPlan>> = bound.into_iter().map(|bound| Arc::new(bound.plan)).collect();

@@ -125,9 +125,6 @@ impl Binder<'_> {
 
     /// The items, with `*` written out.
     pub(super) fn items(&self, items: &[Item], scope: &Scope<'_>) -> Result<(Vec<String>, Vec<Expr>)> {
-        if items.is_empty() {
-            return unsupported("SELECT of nothing");
-        }
         let (mut titles, mut exprs) = (vec![], vec![]);
         for item in items {
             match &item.expr.kind {

@@ -35,8 +35,9 @@ pub(super) struct Standing<'s> {
 }
 
 impl Binder<'_> {
-    /// The lists of a function; `None`: it is another one. `padded`: each makes at least one row.
-    fn lists(&self, call: &Call, at: At, scope: &Scope<'_>, padded: bool) -> Result<Option<Lists>> {
+    /// The lists of a function; `None`: it is another one. `numbered`: WITH ORDINALITY. `padded`: each makes at least
+    /// one row.
+    fn lists(&self, call: &Call, at: At, scope: &Scope<'_>, (numbered, padded): (bool, bool)) -> Result<Option<Lists>> {
         let of_catalog = matches!(call.name.qualifier(), [] | [_])
             && call.name.qualifier().iter().all(|schema| schema.name == "pg_catalog");
         let plain = call.args.iter().all(|arg| arg.name.is_none())
@@ -57,7 +58,7 @@ impl Binder<'_> {
             }
             "generate_series" if matches!(call.args.len(), 2 | 3) => {
                 let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
-                // One of constants is a table.
+                // One of constants is a table, if nobody numbers its rows.
                 let depends = args.iter().any(|arg| arg.any_column_refs() || arg.contains_outer());
                 let list = match args.len() {
                     3 => self.time_series(args.clone(), scope)?,
@@ -68,7 +69,7 @@ impl Binder<'_> {
                     list => list,
                 };
                 let list = match list {
-                    None if depends => self.whole_series(args, scope)?,
+                    None if depends || numbered => self.whole_series(args, scope)?,
                     list => list,
                 };
                 match list {
@@ -95,7 +96,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         at: At,
     ) -> Result<Option<Source>> {
-        let Some(lists) = self.lists(call, at, scope, false)? else { return Ok(None) };
+        let Some(lists) = self.lists(call, at, scope, (standing.numbered, false))? else { return Ok(None) };
         let members = self.members_of(call, standing, scope)?;
         let mut made = self.lists_over(Source::nothing()?, lists, (call, members), standing, false)?;
         // Whether there is a row is not known.
@@ -132,7 +133,7 @@ impl Binder<'_> {
         if !always || (padded && *ordinality) || !matches!(kind, JoinKind::Cross | JoinKind::Inner | JoinKind::Left) {
             return Ok(None);
         }
-        let Some(lists) = self.lists(call, *at, &scope, padded)? else { return Ok(None) };
+        let Some(lists) = self.lists(call, *at, &scope, (*ordinality, padded))? else { return Ok(None) };
         if !lists.iter().any(|(_, list)| list.any_column_refs()) {
             return Ok(None);
         }

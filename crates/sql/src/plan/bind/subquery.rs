@@ -113,6 +113,7 @@ impl Binder<'_> {
         let subquery = self.subquery(query, scope)?;
         match subquery.subquery.schema().fields().len() {
             1 => Ok(subquery),
+            0 => wrong(at, "42601", too_many.replace("too many", "too few")),
             _ => wrong(at, "42601", too_many),
         }
     }

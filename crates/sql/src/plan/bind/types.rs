@@ -162,12 +162,6 @@ impl Binder<'_> {
         if let ExprKind::Literal(Literal::Text(text)) = &arg.kind
             && !target.is_text()
         {
-            if let Some(time) = self.named_time(text, target, &scope.schema)? {
-                return Ok(match limits {
-                    Some(limits) => interval::limited(time, limits),
-                    None => time,
-                });
-            }
             if let Some(read) = constant_time(text, target).at_value(arg.at)? {
                 return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
             }
@@ -268,31 +262,6 @@ impl Binder<'_> {
             })?);
         }
         Ok(domains::checked(domain.clone(), args))
-    }
-
-    /// `'now'::timestamptz` and its like: times that are named, as of when the transaction began.
-    fn named_time(&self, text: &str, of: DataType, schema: &DFSchema) -> Result<Option<Expr>> {
-        if !matches!(of, DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time) {
-            return Ok(None);
-        }
-        let days = match text.trim_matches([' ', '\t', '\n', '\r']).to_ascii_lowercase().as_str() {
-            "now" => {
-                let now = self.function_of("now", vec![], schema)?;
-                return self.cast_to(now, of, schema).map(Some);
-            }
-            _ if of == DataType::Time => return Ok(None),
-            "epoch" => {
-                let epoch = convert_scalar(&ScalarValue::Utf8(Some("1970-01-01 00:00:00+00".into())), of)?;
-                return Ok(Some(Expr::Literal(epoch, None)));
-            }
-            "today" => 0,
-            "tomorrow" => 1,
-            "yesterday" => -1,
-            _ => return Ok(None),
-        };
-        let today = self.function_of("current_date", vec![], schema)?;
-        let day = self.compared("+", today, Expr::Literal(ScalarValue::Int32(Some(days)), None), schema)?;
-        self.cast_to(day, of, schema).map(Some)
     }
 
     pub(super) fn cast_to(&self, expr: Expr, to: DataType, schema: &DFSchema) -> Result<Expr> {

@@ -78,6 +78,9 @@ pub(crate) fn define(planner: &Planner<'_>, query: &Query) -> Result<Defined> {
         *binder.views.defines.borrow_mut() = Some(Defines::default());
         binder.note_calls(query);
         let bound = binder.query(query, None, &Ctes::none())?;
+        if bound.titles.is_empty() {
+            return unsupported("SELECT of nothing in a view");
+        }
         if binder.effects.get() {
             return unsupported("a function of advisory locks, or pg_terminate_backend, in a view");
         }
@@ -190,6 +193,9 @@ impl Binder<'_> {
         let plan = self.with_texts(bound.plan)?;
         let shown = alias.map_or(view.name.as_str(), |alias| alias.name.name.as_str());
         let mut source = self.derived(plan, titles, shown, None)?;
+        if let LogicalPlan::SubqueryAlias(own) = &source.plan {
+            self.note_origins(own.alias.table(), view.oid.0, 0..view.columns.len());
+        }
         let read = (view.space, view.name.as_str());
         self.restrict(&mut source, read, view.columns.len(), (0..view.columns.len()).collect(), reading)?;
         self.in_schema(source, read, alias)

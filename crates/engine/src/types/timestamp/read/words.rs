@@ -5,8 +5,9 @@ pub(super) enum Word {
     Late,
     Early,
     Epoch,
-    /// `now`, `today` and their like.
-    OfClock,
+    Now,
+    /// `today` and its like: days from today.
+    Day(i64),
     /// Midnight, UTC.
     AllBalls,
     Month(i64),
@@ -45,7 +46,10 @@ pub(super) fn of(word: &str) -> Option<Word> {
         "infinity" | "+infinity" => Word::Late,
         "-infinity" => Word::Early,
         "epoch" => Word::Epoch,
-        "now" | "today" | "tomorrow" | "yesterday" => Word::OfClock,
+        "now" => Word::Now,
+        "today" => Word::Day(0),
+        "tomorrow" => Word::Day(1),
+        "yesterday" => Word::Day(-1),
         "allballs" => Word::AllBalls,
         "ad" => Word::Era(false),
         "bc" => Word::Era(true),
