@@ -245,3 +245,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn words_of_the_clock_are_read_where_there_is_one() {
+    let words = ["now", "today", " Tomorrow", "yesterday", "today 10:00"];
+    for word in words {
+        assert_eq!(DataType::Timestamptz.parse(word).unwrap_err().state.0, "22007", "{word}");
+    }
+    // 2024-03-09 23:00:00.5 UTC; in Tokyo the next day has begun.
+    let now = 1_710_025_200_500_000;
+    let read = |of: DataType, word: &str| clock::scope(now, || of.parse(word).unwrap().to_string());
+    assert_eq!(read(DataType::Timestamptz, "now"), ("2024-03-09 23:00:00.5+00".into(), true));
+    assert_eq!(read(DataType::Date, "tomorrow"), ("2024-03-10".into(), true));
+    assert_eq!(read(DataType::Timestamp, "yesterday"), ("2024-03-08 00:00:00".into(), true));
+    assert_eq!(read(DataType::Time, "now"), ("23:00:00.5".into(), true));
+    assert_eq!(read(DataType::Date, "2024-01-01"), ("2024-01-01".into(), false));
+    Zone::Fixed(9 * 3600).scope(|| {
+        assert_eq!(read(DataType::Date, "today").0, "2024-03-10");
+        assert_eq!(read(DataType::Timestamp, "now").0, "2024-03-10 08:00:00.5");
+        assert_eq!(clock::scope(now, || DataType::Timestamptz.parse("now")).0.unwrap(), Datum::Timestamptz(now));
+    });
+    assert!(clock::scope(now, || DataType::Date.parse("now today")).0.is_err());
+    assert!(clock::watch(|| DataType::Date.parse("now")).0.is_err());
+}

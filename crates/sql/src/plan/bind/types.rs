@@ -161,10 +161,9 @@ impl Binder<'_> {
         };
         if let ExprKind::Literal(Literal::Text(text)) = &arg.kind
             && !target.is_text()
+            && let Some(read) = constant_time(text, target).at_value(arg.at)?
         {
-            if let Some(read) = constant_time(text, target).at_value(arg.at)? {
-                return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
-            }
+            return Ok(limits.map_or(read.clone(), |limits| interval::limited(read, limits)));
         }
         let field = cast_field(target);
         let cast = Expr::Cast(Cast::new_from_field(Box::new(bound), field));
