@@ -22,7 +22,11 @@ fn tiny() -> Bench<TpcC> {
 }
 
 fn finished(plan: fn(Scale) -> Plan, threads: usize) -> crate::experiment::run::Finished {
-    let options = Options { scale: Scale::Quick, seed: 7, seeds: 1, threads };
+    over_seeds(plan, 1, threads)
+}
+
+fn over_seeds(plan: fn(Scale) -> Plan, seeds: u64, threads: usize) -> crate::experiment::run::Finished {
+    let options = Options { scale: Scale::Quick, seed: 7, seeds, threads };
     run(&Experiment { plan, ..EXPERIMENTS[0] }, options, &|_| {}).unwrap()
 }
 
@@ -70,7 +74,7 @@ fn a_tiny_ramp_and_overview() {
     let found = finished(|_| overview(&tiny()), 2);
     let speedup = "from peak to peak, sooner than chapter 3's";
     assert!(found.findings.ours(&label(DW, INSTANT), speedup).mean > 0.0);
-    let ramps = finished(
+    let ramps = over_seeds(
         |_| {
             tiny().plan(fills(&tiny(), "TPC-C"), |results| {
                 let mut found = Findings::default();
@@ -78,8 +82,12 @@ fn a_tiny_ramp_and_overview() {
                 found
             })
         },
+        5,
         2,
     );
+    // One ramp is some ten stretches long and one slow stretch makes it another half longer: one seed in eleven had the
+    // longer ramp with eight pages.
     let ramp = |to| ramps.findings.ours(&label("TPC-C", to), "ramp").mean;
-    assert!(ramp("eight pages") <= ramp("one page"), "{} and {}", ramp("eight pages"), ramp("one page"));
+    let (one, eight) = (ramp("one page"), ramp("eight pages"));
+    assert!(eight < 0.9 * one, "{eight} and {one}");
 }
