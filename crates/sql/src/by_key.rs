@@ -1,5 +1,5 @@
 //! Statements by key, which run straight on the engine: SELECT, UPDATE and DELETE of one row or of a short range of an
-//! index, and INSERT of VALUES. A transactional client sends hardly anything else, and planning such a statement costs
+//! index, SELECT of a few tables that are joined by key, and INSERT of VALUES. A transactional client sends hardly anything else, and planning such a statement costs
 //! many times what running it does.
 //!
 //! 1. A statement is recognised once (`recognise`), for one version of the catalogue, one role and one time zone. For
@@ -14,15 +14,18 @@ use datafusion::arrow::datatypes::SchemaRef;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::types::Style;
-use terrace_engine::{Catalog, Datum, DatumRef, Index, Result, RowView, Table, Txn};
+use terrace_engine::{Catalog, ColumnDef, Datum, DatumRef, Index, Result, RowView, Table, Txn};
 
+mod answer;
 mod change;
+mod join;
 mod recognise;
 mod rows;
 mod select;
 mod values;
 
 use change::{Change, Insert};
+use join::Join;
 pub(crate) use recognise::{Use, recognise, recognise_literals};
 use select::Select;
 pub(crate) use values::Bound;
@@ -34,6 +37,7 @@ const ROWS_AT_ONCE: usize = 64;
 #[derive(Debug)]
 enum Action {
     Select(Box<Select>),
+    Join(Box<Join>),
     Change(Change),
     Insert(Insert),
 }
@@ -48,7 +52,8 @@ pub(crate) struct ByKey {
     pub(crate) role: Arc<str>,
     /// Whether it asks for the transaction's time.
     pub(crate) uses_now: bool,
-    table: Arc<Table>,
+    /// More than one where they are joined, in the order of FROM.
+    tables: Vec<Arc<Table>>,
     action: Action,
 }
 
@@ -114,27 +119,44 @@ impl ByKey {
     pub(crate) fn permitted(self, role: &Arc<str>, catalog: &Catalog) -> Option<ByKey> {
         let rights = match &self.action {
             Action::Select(select) if select.lock.is_some() => Rights::SELECT | Rights::UPDATE,
-            Action::Select(_) => Rights::SELECT,
+            Action::Select(_) | Action::Join(_) => Rights::SELECT,
             Action::Change(Change { sets: Some(_), .. }) => Rights::SELECT | Rights::UPDATE,
             Action::Change(_) => Rights::SELECT | Rights::DELETE,
             // What an error tells of a key is what the role may read.
             Action::Insert(_) => Rights::SELECT | Rights::INSERT,
         };
-        Actor::named(role, catalog).permit(catalog, &self.table, rights).ok()?;
+        let actor = Actor::named(role, catalog);
+        self.tables.iter().try_for_each(|table| actor.permit(catalog, table, rights)).ok()?;
         Some(ByKey { role: role.clone(), ..self })
     }
 
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
+    pub(crate) fn tables(&self) -> &[Arc<Table>] {
+        &self.tables
     }
 
+    /// By its number among those of all tables.
+    fn column(&self, mut at: usize) -> &ColumnDef {
+        for table in &self.tables {
+            match table.columns.get(at) {
+                Some(column) => return column,
+                None => at -= table.columns.len(),
+            }
+        }
+        unreachable!("recognised in one of the tables")
+    }
+
+    /// Whether it changes its table, which is the only one.
     pub(crate) fn writes(&self) -> bool {
-        !matches!(self.action, Action::Select(_))
+        !matches!(self.action, Action::Select(_) | Action::Join(_))
     }
 
     /// Whether a read-only transaction may run it.
     pub(crate) fn only_reads(&self) -> bool {
-        matches!(&self.action, Action::Select(select) if select.lock.is_none())
+        match &self.action {
+            Action::Select(select) => select.lock.is_none(),
+            Action::Join(_) => true,
+            Action::Change(_) | Action::Insert(_) => false,
+        }
     }
 
     /// Where it is a look-up of one row; `None` also where its values are wrong.
@@ -148,6 +170,7 @@ impl ByKey {
     pub(crate) fn columns(&self) -> Option<SchemaRef> {
         let returning = match &self.action {
             Action::Select(select) => return Some(select.schema.clone()),
+            Action::Join(join) => return Some(join.schema.clone()),
             Action::Change(change) => &change.returning,
             Action::Insert(insert) => &insert.returning,
         };
@@ -160,20 +183,24 @@ impl ByKey {
         fields(&self.columns()) == fields(columns)
     }
 
-    /// `None`: the general way is needed after all. The table is locked.
+    /// `None`: the general way is needed after all. The tables are locked.
     pub(crate) async fn run(&self, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
-        let index = match &self.action {
-            Action::Select(select) => &select.rows.index,
-            Action::Change(change) => &change.rows.index,
-            Action::Insert(insert) => return insert.run(&self.table, txn, bound).await.map(Some),
+        let [table, ..] = self.tables.as_slice() else { unreachable!("a statement by key has a table") };
+        let mut can_use = |index: &Arc<Index>| txn.can_use_index(index);
+        let usable = match &self.action {
+            Action::Select(select) => can_use(&select.rows.index),
+            Action::Join(join) => join.indexes().all(can_use),
+            Action::Change(change) => can_use(&change.rows.index),
+            Action::Insert(_) => true,
         };
-        if !txn.can_use_index(index) {
+        if !usable {
             return Ok(None);
         }
         match &self.action {
-            Action::Select(select) => Ok(Box::pin(select.run(&self.table, txn, bound)).await?.map(ByKeyDone::Rows)),
-            Action::Change(change) => change.run(&self.table, txn, bound).await,
-            Action::Insert(_) => unreachable!("it has run"),
+            Action::Select(select) => Ok(Box::pin(select.run(table, txn, bound)).await?.map(ByKeyDone::Rows)),
+            Action::Join(join) => Ok(Box::pin(join.run(&self.tables, txn, bound)).await?.map(ByKeyDone::Rows)),
+            Action::Change(change) => change.run(table, txn, bound).await,
+            Action::Insert(insert) => insert.run(table, txn, bound).await.map(Some),
         }
     }
 }

@@ -694,10 +694,12 @@ impl Session {
                 by_key = Arc::new(again);
                 *prepared.by_key.lock() = Some(by_key.clone());
             }
-            match txn.lock_table(by_key.table(), by_key.writes()).await {
-                // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again.
-                Err(error) if error.state.0 == "42P01" && txn.catalog().version() != by_key.version => continue,
-                locked => locked?,
+            for table in by_key.tables() {
+                match txn.lock_table(table, by_key.writes()).await {
+                    // Dropped, or given another identity by TRUNCATE, meanwhile: the name is looked up again below.
+                    Err(error) if error.state.0 == "42P01" && txn.catalog().version() != by_key.version => break,
+                    locked => locked?,
+                }
             }
             // Locked: from here on the definition stays. It may have changed while this waited.
             if txn.catalog().version() == by_key.version {

@@ -131,7 +131,7 @@ impl Log {
                 life: Life::default(),
                 unreadable: Mutex::default(),
                 known: Mutex::default(),
-                spares: spare::Spares::new(),
+                spares: spare::Spares::new(geometry.segment_size),
             }),
         }
     }

@@ -5,7 +5,7 @@
 //! 2. A row that another transaction has changed meanwhile (READ COMMITTED) is evaluated again in its newest version,
 //!    and changed if it still is one of those sought.
 //! 3. RETURNING sees rows as they became, deleted ones as they were, when all is done.
-use super::rows::{Found, Rows, Sought};
+use super::rows::{Found, Rows, Sought, fitting};
 use super::values::{Bound, Cell, Given, NewValue, batch};
 use super::{ByKeyDone, ROWS_AT_ONCE};
 use crate::values::{assign_datum, check_not_null};
@@ -38,10 +38,7 @@ pub(super) struct Returning {
 impl Change {
     /// `None`: it is the general way's after all; nothing has been done.
     pub(super) async fn run(&self, table: &Arc<Table>, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<ByKeyDone>> {
-        let sought = match self.rows.sought(bound) {
-            Err(error) if error.state.0 == "22003" => return Ok(None),
-            sought => sought?,
-        };
+        let Some(sought) = fitting(self.rows.sought(bound))? else { return Ok(None) };
         let Some(found) = sought.all(table, txn).await? else { return Ok(None) };
         let mut changes = Vec::with_capacity(found.len());
         for found in found {

@@ -4,20 +4,23 @@
 //! 2. Every parameter of a recognised statement has a type: its column's.
 //! 3. Values that are compared have the column's own type. Values that are assigned are converted by the same function
 //!    as in planned statements.
+mod joins;
 mod outputs;
 mod values;
 
+use super::answer::Output;
 use super::change::{Change, Insert as Inserted};
-use super::rows::Rows;
-use super::select::{Output, Select as Selected};
+use super::rows::{Comparing, Rows};
+use super::select::Select as Selected;
 use super::values::{Cell, Given};
 use super::{Action, ByKey};
 use crate::parse::among;
 use crate::parse::identity::Identity;
 use crate::values::{is_sequence, live_columns};
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::types::Style;
-use terrace_engine::{Action as ForeignAction, Among, Catalog, DataType, Datum, ForeignKey, Index};
+use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
 use terrace_engine::{LockWait, RelationName, RowLock, ScanDirection, Step, Table};
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Literal, LockStrength,
@@ -40,11 +43,21 @@ enum Place {
     Limit,
 }
 
-/// The table of a statement, with the name its columns may be qualified by.
+/// The tables of a statement, in the order of FROM, and the parameters met. A column has a number among those of all of
+/// them; of one table it is the column's own.
 struct Scope<'a> {
+    tables: Vec<Named<'a>>,
+    /// The tables that may be named here.
+    visible: Range<usize>,
+    seen: &'a mut Seen,
+}
+
+/// A table, with the name its columns may be qualified by.
+struct Named<'a> {
     table: &'a Arc<Table>,
     alias: &'a str,
-    seen: &'a mut Seen,
+    /// The number of its first column.
+    first: usize,
 }
 
 /// The parameters met.
@@ -55,18 +68,16 @@ struct Seen {
     now: bool,
 }
 
-/// How a column is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Comparing {
-    Equal,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
-
 /// A column, how it is compared, and with what.
 type Comparison = (usize, Comparing, Given);
+
+/// A part of a condition.
+#[derive(Clone, Debug)]
+enum Term {
+    Given(Comparison),
+    /// Two columns that are equal.
+    Link(usize, usize),
+}
 
 /// `types`: the parameters' as stated; those of a recognised statement are completed.
 pub(crate) fn recognise(statement: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<ByKey> {
@@ -91,16 +102,22 @@ pub(crate) fn recognise_literals(
 }
 
 fn by_key(statement: &Statement, catalog: &Catalog, seen: &mut Seen) -> Option<ByKey> {
-    let (table, action) = match statement {
-        Statement::Query(query) => select(query, catalog, seen),
-        Statement::Insert(insert) => self::insert(insert, catalog, seen),
-        Statement::Update(update) => self::update(update, catalog, seen),
-        Statement::Delete(delete) => self::delete(delete, catalog, seen),
+    let alone = |(table, action)| (vec![table], action);
+    let (tables, action) = match statement {
+        Statement::Query(query) => match &query.body {
+            Body::Select(select) if matches!(select.from.as_slice(), [FromItem::Table { .. }]) => {
+                self::select(query, catalog, seen).map(alone)
+            }
+            _ => joins::join(query, catalog, seen),
+        },
+        Statement::Insert(insert) => self::insert(insert, catalog, seen).map(alone),
+        Statement::Update(update) => self::update(update, catalog, seen).map(alone),
+        Statement::Delete(delete) => self::delete(delete, catalog, seen).map(alone),
         _ => None,
     }?;
     seen.types.iter().all(Option::is_some).then_some(())?;
     let (version, style) = (catalog.version(), Style::current());
-    Some(ByKey { version, style, role: Arc::default(), uses_now: seen.now, table, action })
+    Some(ByKey { version, style, role: Arc::default(), uses_now: seen.now, tables, action })
 }
 
 fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
@@ -111,7 +128,7 @@ fn update(update: &Update, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     from.is_empty().then_some(())?;
     let table = user_table(target, catalog)?;
     table.is_plain().then_some(())?;
-    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
+    let mut scope = Scope::of(&table, called(target, alias.as_ref()), seen);
     let comparisons = scope.comparisons(filter)?;
     let rows = scope.rows(&comparisons)?;
     let mut sets = vec![];
@@ -155,7 +172,7 @@ fn delete(delete: &Delete, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     using.is_empty().then_some(())?;
     let table = user_table(target, catalog)?;
     (!table.referenced_by.iter().any(|key| changes_others(key.on_delete))).then_some(())?;
-    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
+    let mut scope = Scope::of(&table, called(target, alias.as_ref()), seen);
     let comparisons = scope.comparisons(filter)?;
     let rows = scope.rows(&comparisons)?;
     let returning = scope.returning(returning)?;
@@ -186,7 +203,7 @@ fn insert(insert: &Insert, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Ta
     let named = !columns.is_empty();
     let columns = inserted(columns, &table)?;
     (!columns.iter().any(|at| is_always(&table, *at))).then_some(())?;
-    let mut scope = Scope { table: &table, alias: called(target, alias.as_ref()), seen };
+    let mut scope = Scope::of(&table, called(target, alias.as_ref()), seen);
     let width = rows.first()?.len();
     (width == columns.len() || width < columns.len() && !named).then_some(())?;
     let columns = &columns[..width];
@@ -258,9 +275,9 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
         None => None,
     };
     let table = user_table(name, catalog)?;
-    let mut scope = Scope { table: &table, alias: called(name, alias), seen };
+    let mut scope = Scope::of(&table, called(name, alias), seen);
     let comparisons = scope.comparisons(filter)?;
-    let lock = locks(locking, scope.alias)?;
+    let lock = locks(locking, scope.tables[0].alias)?;
     let (output, names, schema) = scope.output(items)?;
     let distinct = match distinct {
         Distinct::No => false,
@@ -347,23 +364,50 @@ fn called<'n>(name: &'n Name, alias: Option<&'n Ident>) -> &'n str {
     &alias.unwrap_or(name.last()).name
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// One table's.
+    fn of(table: &'a Arc<Table>, alias: &'a str, seen: &'a mut Seen) -> Scope<'a> {
+        Scope { tables: vec![Named { table, alias, first: 0 }], visible: 0..1, seen }
+    }
+
+    /// The column's number, if only one table has it.
     fn column(&self, expr: &Expr) -> Option<usize> {
         let ExprKind::Column(name) = &expr.kind else { return None };
-        match name.parts() {
-            [column] => self.table.column(&column.name),
-            [table, column] if table.name == self.alias => self.table.column(&column.name),
-            _ => None,
-        }
+        let (alias, column) = match name.parts() {
+            [column] => (None, column),
+            [alias, column] => (Some(alias), column),
+            _ => return None,
+        };
+        let called = |named: &&Named<'_>| alias.is_none_or(|alias| alias.name == named.alias);
+        let tables = self.tables[self.visible.clone()].iter().filter(called);
+        let mut found = tables.filter_map(|named| Some(named.first + named.table.column(&column.name)?));
+        let at = found.next()?;
+        found.next().is_none().then_some(at)
+    }
+
+    /// Which of the tables has the column, by its number in FROM.
+    fn table_of(&self, at: usize) -> usize {
+        self.tables.partition_point(|named| named.first <= at) - 1
+    }
+
+    fn definition(&self, at: usize) -> &'a ColumnDef {
+        let Named { table, first, .. } = &self.tables[self.table_of(at)];
+        &table.columns[at - first]
     }
 
     fn data_type(&self, at: usize) -> DataType {
-        self.table.columns[at].data_type
+        self.definition(at).data_type
     }
 
     /// A condition that is nothing but comparisons of columns with given values, all of which must hold.
     fn comparisons(&mut self, condition: &Expr) -> Option<Vec<Comparison>> {
         let mut found = vec![];
+        self.terms(condition, &mut found)?;
+        found.into_iter().map(|term| if let Term::Given(comparison) = term { Some(comparison) } else { None }).collect()
+    }
+
+    /// The same where columns may also be compared with each other. Adds them to those found.
+    fn terms(&mut self, condition: &Expr, found: &mut Vec<Term>) -> Option<()> {
         let one = std::slice::from_ref(condition);
         let terms = if let ExprKind::And(terms) = &condition.kind { terms.as_slice() } else { one };
         for term in terms {
@@ -374,44 +418,30 @@ impl Scope<'_> {
                     let (at, comparing, value) = match (self.column(left), self.column(right)) {
                         (Some(at), None) => (at, comparing, right),
                         (None, Some(at)) => (at, comparing.swapped(), left),
+                        (Some(a), Some(b)) if comparing == Comparing::Equal => {
+                            found.push(Term::Link(a, b));
+                            continue;
+                        }
                         _ => return None,
                     };
-                    found.push((at, comparing, self.compared(at, value)?));
+                    found.push(Term::Given((at, comparing, self.compared(at, value)?)));
                 }
                 ExprKind::Between { args, negated: false, symmetric: false, word_at: _ } => {
                     let [value, low, high] = args.as_ref();
                     let at = self.column(value)?;
-                    found.push((at, Comparing::GreaterEqual, self.compared(at, low)?));
-                    found.push((at, Comparing::LessEqual, self.compared(at, high)?));
+                    found.push(Term::Given((at, Comparing::GreaterEqual, self.compared(at, low)?)));
+                    found.push(Term::Given((at, Comparing::LessEqual, self.compared(at, high)?)));
                 }
                 _ => return None,
             }
         }
-        Some(found)
+        Some(())
     }
 
     /// Where the rows are that the comparisons choose, and no others.
     fn rows(&self, comparisons: &[Comparison]) -> Option<Rows> {
-        self.key(comparisons).or_else(|| self.table.indexes.iter().find_map(|index| range_of(index, comparisons)))
-    }
-
-    /// The unique index whose columns the comparisons set equal to given values, all of them once, and nothing else.
-    fn key(&self, comparisons: &[Comparison]) -> Option<Rows> {
-        let equal = |column: usize| {
-            let mut on = comparisons.iter().filter(move |(at, ..)| *at == column);
-            match (on.next(), on.next()) {
-                (Some((_, Comparing::Equal, given)), None) => Some(given.clone()),
-                _ => None,
-            }
-        };
-        let all = |index: &&Arc<Index>| {
-            index.is_immediate()
-                && index.columns.len() == comparisons.len()
-                && index.columns.iter().all(|c| equal(*c).is_some())
-        };
-        let index = self.table.indexes.iter().find(all)?.clone();
-        let prefix = index.columns.iter().map(|column| equal(*column)).collect::<Option<Vec<Given>>>()?;
-        Some(Rows { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one: true })
+        let [Named { table, .. }] = self.tables.as_slice() else { return None };
+        rows_of(table, comparisons)
     }
 
     /// The columns of ORDER BY, and whether downwards.
@@ -463,6 +493,30 @@ impl Scope<'_> {
 
 fn literal(expr: &Expr) -> Option<&Literal> {
     if let ExprKind::Literal(literal) = &expr.kind { Some(literal) } else { None }
+}
+
+/// Where the rows of a table are that the comparisons of its columns choose, and no others.
+fn rows_of(table: &Table, comparisons: &[Comparison]) -> Option<Rows> {
+    key_of(table, comparisons).or_else(|| table.indexes.iter().find_map(|index| range_of(index, comparisons)))
+}
+
+/// The unique index whose columns the comparisons set equal to given values, all of them once, and nothing else.
+fn key_of(table: &Table, comparisons: &[Comparison]) -> Option<Rows> {
+    let equal = |column: usize| {
+        let mut on = comparisons.iter().filter(move |(at, ..)| *at == column);
+        match (on.next(), on.next()) {
+            (Some((_, Comparing::Equal, given)), None) => Some(given.clone()),
+            _ => None,
+        }
+    };
+    let all = |index: &&Arc<Index>| {
+        index.is_immediate()
+            && index.columns.len() == comparisons.len()
+            && index.columns.iter().all(|c| equal(*c).is_some())
+    };
+    let index = table.indexes.iter().find(all)?.clone();
+    let prefix = index.columns.iter().map(|column| equal(*column)).collect::<Option<Vec<Given>>>()?;
+    Some(Rows { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one: true })
 }
 
 /// Equalities on the first columns, then at most two bounds on the next, and nothing else.

@@ -17,6 +17,29 @@ pub(super) const MOST: usize = 1000;
 
 pub(super) type Found = (Rid, RowBuf, Version);
 
+/// How a column is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Comparing {
+    Equal,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+impl Comparing {
+    /// Of a column that lies so to what it is compared with.
+    pub(super) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Comparing::Equal => order.is_eq(),
+            Comparing::Less => order.is_lt(),
+            Comparing::LessEqual => order.is_le(),
+            Comparing::Greater => order.is_gt(),
+            Comparing::GreaterEqual => order.is_ge(),
+        }
+    }
+}
+
 /// Where rows are.
 #[derive(Debug)]
 pub(super) struct Rows {
@@ -57,6 +80,21 @@ impl Rows {
         let prefix = self.prefix.iter().map(|given| given.value(bound)).collect::<Result<Vec<Datum>>>()?;
         let (low, high) = (end(&self.low)?, end(&self.high)?);
         Ok(Sought { index: &self.index, prefix, low, high, direction: self.direction, one: self.one })
+    }
+}
+
+/// `None`: a value does not fit its column, and the general way says what that means.
+pub(super) fn fitting<T>(value: Result<T>) -> Result<Option<T>> {
+    match value {
+        Err(error) if error.state.0 == "22003" => Ok(None),
+        value => value.map(Some),
+    }
+}
+
+impl<'r> Sought<'r> {
+    /// Those with this prefix.
+    pub(super) fn prefixed(index: &'r Arc<Index>, prefix: Vec<Datum>, one: bool) -> Sought<'r> {
+        Sought { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one }
     }
 }
 

@@ -3,17 +3,14 @@
 //! 1. Rows are locked in the order in which they are answered, and no more of them than LIMIT allows. One that another
 //!    transaction has changed meanwhile (READ COMMITTED) is answered in its newest version, if it still is one of those
 //!    sought; it keeps its place.
-use super::rows::{Found, MOST, Rows, Sought};
-use super::values::{Bound, Cell, Given, batch, exact};
-use crate::cast::cast_datum;
-use crate::error::from_arrow;
-use crate::values::ColumnBuilder;
+use super::answer::{Output, limit, order};
+use super::rows::{Found, MOST, Rows, Sought, fitting};
+use super::values::{Bound, Cell, Given};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use terrace_engine::types::Decimal;
-use terrace_engine::{DataType, Datum, EngineError, LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, Txn};
+use terrace_engine::{LockWait, Result, RowBuf, RowLock, RowLockOutcome, Table, Txn};
 
 #[derive(Debug)]
 pub(super) struct Select {
@@ -28,23 +25,6 @@ pub(super) struct Select {
     pub(super) schema: SchemaRef,
 }
 
-#[derive(Debug)]
-pub(super) enum Output {
-    Cells(Vec<Cell>),
-    /// One row of one column.
-    Total(Total, Cell),
-}
-
-/// An aggregate. Its cell tells its type alone.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Total {
-    Count,
-    /// Of a column of integers or of numerics.
-    Sum(usize),
-    Least(usize),
-    Greatest(usize),
-}
-
 impl Select {
     /// Where it is a look-up of one row that needs nothing but its columns.
     pub(super) fn at_once(&self) -> Option<(&Rows, &[Cell])> {
@@ -55,21 +35,18 @@ impl Select {
 
     /// `None`: it is the general way's after all.
     pub(super) async fn run(&self, table: &Arc<Table>, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<RecordBatch>> {
-        let limit = match self.limit.as_ref().map(|limit| limit.value(bound)).transpose()? {
-            None => usize::MAX,
-            Some(Datum::Int8(n)) if n >= 0 => usize::try_from(n).unwrap_or(usize::MAX),
-            // NULL means all, and what is negative is an error: who says so is elsewhere.
-            Some(_) => return Ok(None),
-        };
-        let sought = match self.rows.sought(bound) {
-            Err(error) if error.state.0 == "22003" => return Ok(None),
-            sought => sought?,
-        };
+        let Some(limit) = limit(&self.limit, bound)? else { return Ok(None) };
+        let Some(sought) = fitting(self.rows.sought(bound))? else { return Ok(None) };
         let rows = match self.sort.is_empty() {
             true => self.some(table, txn, &sought, limit).await?,
             false => self.sorted(table, txn, &sought, limit).await?,
         };
-        rows.map(|rows| self.answer(table, &rows, bound)).transpose()
+        let Some(rows) = rows else { return Ok(None) };
+        let columns = rows.iter().map(|row| {
+            let view = row.view(table);
+            move |at| view.get(at)
+        });
+        self.output.answer(&self.schema, columns, bound).map(Some)
     }
 
     /// As many as LIMIT allows, as the index has them. `None`: too many (those that were locked stay so; the general
@@ -144,63 +121,8 @@ impl Select {
         })
     }
 
-    /// NULLs last upwards, first downwards.
     fn order(&self, table: &Table, a: &RowBuf, b: &RowBuf) -> Ordering {
         let (a, b) = (a.view(table), b.view(table));
-        let by = |(at, down): &(usize, bool)| {
-            let order = a.get(*at).cmp_key(b.get(*at));
-            if *down { order.reverse() } else { order }
-        };
-        self.sort.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        order(&self.sort, |at| a.get(at), |at| b.get(at))
     }
-
-    fn answer(&self, table: &Table, rows: &[RowBuf], bound: Bound<'_>) -> Result<RecordBatch> {
-        let (total, cell) = match &self.output {
-            Output::Cells(cells) => {
-                let rows = rows.iter().map(|row| {
-                    let view = row.view(table);
-                    move |at| view.get(at)
-                });
-                return batch(cells, &self.schema, rows, bound);
-            }
-            Output::Total(total, cell) => (total, cell),
-        };
-        let mut value = cast_datum(total.of(table, rows)?, cell.of, true)?;
-        if cell.as_text {
-            value = cast_datum(value, DataType::Text, true)?;
-        }
-        let mut column = ColumnBuilder::new(cell.data_type(), 1);
-        column.push(value.as_ref());
-        RecordBatch::try_new(self.schema.clone(), vec![column.finish()]).map_err(from_arrow)
-    }
-}
-
-impl Total {
-    fn of(self, table: &Table, rows: &[RowBuf]) -> Result<Datum> {
-        let at = match self {
-            Total::Count => return Ok(Datum::Int8(rows.len() as i64)),
-            Total::Sum(at) | Total::Least(at) | Total::Greatest(at) => at,
-        };
-        let values = rows.iter().map(|row| row.view(table).get(at)).filter(|value| !value.is_null());
-        let end = match self {
-            Total::Least(_) => values.min_by(|a, b| a.cmp_key(*b)),
-            Total::Greatest(_) => values.max_by(|a, b| a.cmp_key(*b)),
-            _ => return sum(values.map(|value| value.to_datum())),
-        };
-        Ok(end.map_or(Datum::Null, |value| value.to_datum()))
-    }
-}
-
-/// Of integers or numerics, as a plain numeric.
-fn sum(values: impl Iterator<Item = Datum>) -> Result<Datum> {
-    let mut sum: Option<Decimal> = None;
-    for value in values {
-        let other = || EngineError::internal(format!("{value:?} in a column of numbers"));
-        let value = exact(&value).ok_or_else(other)?;
-        sum = Some(match sum {
-            Some(sum) => sum.add(&value)?,
-            None => value,
-        });
-    }
-    Ok(sum.map_or(Datum::Null, |sum| Datum::Decimal(sum.encode())))
 }

@@ -90,8 +90,9 @@ impl NewValue {
 
 /// Of two integers, two floats, or numerics and integers; NULL with anything is NULL.
 fn compute(op: Arithmetic, left: Datum, right: Datum) -> Result<Datum> {
-    let both_int4 = matches!((&left, &right), (Datum::Int4(_), Datum::Int4(_)));
+    let wide = matches!((&left, &right), (Datum::Int8(_), _) | (_, Datum::Int8(_)));
     let integer = |datum: &Datum| match datum {
+        Datum::Int2(v) => Some(i64::from(*v)),
         Datum::Int4(v) => Some(i64::from(*v)),
         Datum::Int8(v) => Some(*v),
         _ => None,
@@ -103,7 +104,7 @@ fn compute(op: Arithmetic, left: Datum, right: Datum) -> Result<Datum> {
             Arithmetic::Multiply => a.checked_mul(b),
         };
         return match result {
-            Some(v) if both_int4 => i32::try_from(v).map(Datum::Int4).map_err(|_| EngineError::out_of_range("integer")),
+            Some(v) if !wide => i32::try_from(v).map(Datum::Int4).map_err(|_| EngineError::out_of_range("integer")),
             Some(v) => Ok(Datum::Int8(v)),
             None => Err(EngineError::out_of_range("bigint")),
         };

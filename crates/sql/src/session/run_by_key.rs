@@ -42,6 +42,7 @@ impl Session {
         let block = self.shared.block();
         let began = self.database.observed.env.now();
         let look_up = by_key.look_up(Bound { parameters, now: 0 })?;
+        let [table] = by_key.tables() else { unreachable!("a look-up is of one table") };
         let (index, key) = (look_up.index, &look_up.key);
         let mut slot = self.shared.cell.try_lock().ok()?;
         let mut reads = Reads::default();
@@ -56,12 +57,12 @@ impl Session {
                         && self.shared.settings.lock().default_isolation() != Isolation::ReadCommitted;
                     let show = |row: RowView<'_>| look_up.show(row, show);
                     let engine = &self.database.engine;
-                    (!still).then(|| engine.peek(by_key.version, by_key.table(), index, key, show).ok())?
+                    (!still).then(|| engine.peek(by_key.version, table, index, key, show).ok())?
                 }
                 (Some(txn), Block::Pipeline | Block::Explicit) => {
-                    let usable = txn.try_lock_table(by_key.table(), false) && txn.catalog().version() == by_key.version;
+                    let usable = txn.try_lock_table(table, false) && txn.catalog().version() == by_key.version;
                     let show = |_, _, row: RowView<'_>| look_up.show(row, show);
-                    usable.then(|| txn.peek(by_key.table(), index, key, show).ok())?
+                    usable.then(|| txn.peek(table, index, key, show).ok())?
                 }
                 _ => None,
             }

@@ -2,6 +2,7 @@
 mod alter;
 mod arrays;
 mod by_key;
+mod by_key_joins;
 mod by_key_values;
 mod chars;
 mod checks;

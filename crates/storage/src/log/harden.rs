@@ -201,7 +201,7 @@ impl Core {
                 bytes.copy_from_slice(chunk);
                 rest.fill(0);
                 let buf = self.device.write(offset, buf, Purpose::Log).await?;
-                self.spares.keep(buf, self.geometry.segment_size);
+                self.spares.keep(buf);
             }
         }
         Ok(())

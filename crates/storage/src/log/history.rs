@@ -417,7 +417,7 @@ impl Core {
         }
         let Some(index) = index else { return Ok(None) };
         let seal = Seal::decode(&index, header, self.geometry);
-        self.spares.keep(index, self.geometry.segment_size);
+        self.spares.keep(index);
         Ok(seal)
     }
 }

@@ -157,7 +157,7 @@ impl Core {
         let Some((at, length)) = self.extent(slot) else { return Ok(None) };
         let (bytes, holes) = self.read_around(at, length).await?;
         let header = SegmentHeader::decode(&bytes, self.geometry, self.database, self.device.name())?;
-        let bytes = Lent::new(bytes, self.spares.clone(), self.geometry.segment_size);
+        let bytes = Lent::new(bytes, self.spares.clone());
         let image = |header| SegmentImage { core: self.clone(), header, bytes, holes };
         Ok(header.filter(|h| h.number == number).map(image))
     }

@@ -1,8 +1,8 @@
 //! What a statement by key answers: columns and what is computed of them, or an aggregate.
+use super::super::answer::{Output, Total};
 use super::super::change::Returning;
-use super::super::select::{Output, Total};
 use super::super::values::{Cell, Given, NewValue};
-use super::Scope;
+use super::{Named, Scope};
 use crate::parse::types::known;
 use crate::plan::bind::titles::title;
 use crate::plan::origins::Origins;
@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
 use terrace_engine::types::MAX_PRECISION;
 use terrace_engine::{DataType, Datum};
-use terrace_grammar::statement::{Call, Expr, ExprKind, Item};
+use terrace_grammar::statement::{Call, Expr, ExprKind, Item, Name};
 
 fn schema_of(names: &[String], types: impl Iterator<Item = DataType>) -> SchemaRef {
     let fields = names.iter().zip(types).map(|(name, of)| field_of(name, of, true));
@@ -48,10 +48,12 @@ impl Scope<'_> {
     fn cells(&mut self, items: &[Item]) -> Option<(Vec<Cell>, Vec<String>, SchemaRef)> {
         let (mut cells, mut names) = (vec![], vec![]);
         for item in items {
-            if let ExprKind::Star(None) = &item.expr.kind {
-                for (at, column) in live_columns(self.table) {
-                    cells.push(Cell::column(at, column.data_type));
-                    names.push(column.name.clone());
+            if let ExprKind::Star(of) = &item.expr.kind {
+                for named in self.starred(of.as_ref())? {
+                    for (at, column) in live_columns(named.table) {
+                        cells.push(Cell::column(named.first + at, column.data_type));
+                        names.push(column.name.clone());
+                    }
                 }
                 continue;
             }
@@ -60,11 +62,22 @@ impl Scope<'_> {
         }
         let schema = schema_of(&names, cells.iter().map(Cell::data_type));
         let from = |cell: &Cell| match cell.plain() {
-            Some((at, false)) => i16::try_from(at + 1).ok().map(|number| (self.table.oid.0, number)),
+            Some((at, false)) => {
+                let Named { table, first, .. } = &self.tables[self.table_of(at)];
+                i16::try_from(at - first + 1).ok().map(|number| (table.oid.0, number))
+            }
             _ => None,
         };
         let schema = Origins::new(cells.iter().map(from)).put(schema);
         Some((cells, names, schema))
+    }
+
+    /// The tables of `*`, or of `name.*`.
+    fn starred(&self, of: Option<&Name>) -> Option<&[Named<'_>]> {
+        let Some(name) = of else { return Some(&self.tables) };
+        let [alias] = name.parts() else { return None };
+        let at = self.tables.iter().position(|named| named.alias == alias.name)?;
+        Some(&self.tables[at..=at])
     }
 
     fn cell(&mut self, expr: &Expr) -> Option<Cell> {
@@ -87,17 +100,22 @@ impl Scope<'_> {
         (of == DataType::Int4 && fits).then_some(Cell { value, of, as_text: false })
     }
 
-    /// `count(*)`; `sum` of an int4 or a numeric column; `min` and `max` of an integer's.
+    /// `count(*)`; `count` of different values; `sum` of an int4 or a numeric column; `min` and `max` of an integer's.
     fn total(&self, call: &Call) -> Option<(Total, DataType)> {
-        is_plain(call).then_some(())?;
+        (is_plain(call) && called_plainly(call, &call.name.last().name)).then_some(())?;
+        let function = call.name.last().name.as_str();
         if call.star {
-            return called_plainly(call, "count").then_some((Total::Count, DataType::Int8));
+            return (function == "count" && !call.distinct).then_some((Total::Count, DataType::Int8));
         }
         let [argument] = call.args.as_slice() else { return None };
         argument.name.is_none().then_some(())?;
         let at = self.column(&argument.value)?;
-        match (self.data_type(at), call.name.last().name.as_str()) {
-            _ if !called_plainly(call, &call.name.last().name) => None,
+        let of = self.data_type(at);
+        if call.distinct {
+            let plain = matches!(of, DataType::Int4 | DataType::Int8 | DataType::Text);
+            return (function == "count" && plain).then_some((Total::Different(at), DataType::Int8));
+        }
+        match (of, function) {
             (DataType::Int4, "sum") => Some((Total::Sum(at), DataType::Int8)),
             (DataType::Numeric(of), "sum") => {
                 let of = of.map(|(_, scale)| (MAX_PRECISION, scale));
@@ -118,12 +136,17 @@ fn uncast(expr: &Expr) -> (&ExprKind, bool) {
     }
 }
 
-/// A call with nothing but arguments.
-pub(super) fn is_plain(call: &Call) -> bool {
-    let Call { name: _, args: _, star: _, distinct, variadic, order, within, filter, over } = call;
-    !distinct && !variadic && order.is_empty() && within.is_empty() && filter.is_none() && over.is_none()
+/// A call with nothing but arguments, which may be DISTINCT.
+fn is_plain(call: &Call) -> bool {
+    let Call { name: _, args: _, star: _, distinct: _, variadic, order, within, filter, over } = call;
+    !variadic && order.is_empty() && within.is_empty() && filter.is_none() && over.is_none()
 }
 
-pub(super) fn called_plainly(call: &Call, function: &str) -> bool {
+fn called_plainly(call: &Call, function: &str) -> bool {
     matches!(call.name.parts(), [name] if name.name == function)
+}
+
+/// A call of a function without arguments.
+pub(super) fn is_call_of(call: &Call, function: &str) -> bool {
+    is_plain(call) && called_plainly(call, function) && call.args.is_empty() && !call.star && !call.distinct
 }

@@ -1,12 +1,12 @@
 //! Values that a statement by key is given: parameters and literals, by what they meet.
 use super::super::ByKey;
 use super::super::values::{Arithmetic, Given, NewValue};
-use super::outputs::{called_plainly, is_plain};
+use super::outputs::is_call_of;
 use super::{Place, Scope, Use, is_integer, literal};
 use crate::parse::constants::{constant, of_literal};
 use crate::parse::stored::Stored;
 use crate::parse::types::known;
-use terrace_engine::{ColumnDef, DataType, Datum, Table};
+use terrace_engine::{ColumnDef, DataType, Datum};
 use terrace_grammar::statement::{Expr, ExprKind, Literal, SpecialFunction};
 use terrace_grammar::{ShapeKind, ShapeLiteral};
 
@@ -33,7 +33,7 @@ impl Scope<'_> {
         if let Some(parameter) = self.parameter(value, data_type, Place::Compared(at)) {
             return Some(parameter);
         }
-        compared_literal(self.table, at, literal(value)?).map(Given::Constant)
+        compared_literal(self.definition(at), literal(value)?).map(Given::Constant)
     }
 
     /// A parameter whose type is this, or (but as an operand) another of its kind, or open: then it is this from
@@ -56,11 +56,14 @@ impl Scope<'_> {
         let is = *self.seen.types[at].get_or_insert(data_type);
         // Some drivers state bigint for every integer: what does not fit then takes the general way.
         let of_a_kind = is_a(INTEGER, is, data_type) || is_a(TEXT, is, data_type) || is_a(NUMERIC, is, data_type);
-        (is == data_type || of_a_kind && !matches!(place, Place::Operand(_))).then_some(())?;
+        let operand = matches!(place, Place::Operand(_));
+        // An operand keeps its type, which decides the result's.
+        let becomes = if operand && is_a(INTEGER, is, data_type) { is } else { data_type };
+        (is == becomes || of_a_kind && !operand).then_some(())?;
         if let Some(uses) = &mut self.seen.uses {
             uses[at] = Some(Use { place, negated });
         }
-        Some(Given::Parameter(at, data_type))
+        Some(Given::Parameter(at, becomes))
     }
 
     /// A parameter that is cast to this type, of which `data_type` is: a text, or one of this type, or open.
@@ -84,7 +87,7 @@ impl Scope<'_> {
     }
 
     pub(super) fn default(&mut self, at: usize) -> Option<Given> {
-        let column = &self.table.columns[at];
+        let column = self.definition(at);
         let Some(sql) = column.default() else { return Some(Given::Constant(Datum::Null)) };
         let default = Stored::read(sql)?;
         match self.now(at, default.expr()) {
@@ -97,7 +100,7 @@ impl Scope<'_> {
     fn now(&mut self, at: usize, value: &Expr) -> Option<Given> {
         let is_now = match &value.kind {
             ExprKind::Special { function: SpecialFunction::CurrentTimestamp, args } => args.is_empty(),
-            ExprKind::Call(call) => is_plain(call) && called_plainly(call, "now") && call.args.is_empty() && !call.star,
+            ExprKind::Call(call) => is_call_of(call, "now"),
             _ => false,
         };
         (is_now && self.data_type(at) == DataType::Timestamp).then_some(())?;
@@ -119,7 +122,7 @@ impl Scope<'_> {
         if let Some(now) = self.now(at, value) {
             return Some(now);
         }
-        Some(Given::Constant(constant(value, &self.table.columns[at])?.ok()?))
+        Some(Given::Constant(constant(value, self.definition(at))?.ok()?))
     }
 
     pub(super) fn new_value(&mut self, at: usize, value: &Expr) -> Option<NewValue> {
@@ -166,6 +169,11 @@ impl Scope<'_> {
         let number = matches!(of, DataType::Float8 | DataType::Int4 | DataType::Int8) || NUMERIC(of);
         number.then_some(())?;
         let value = self.operand(given, column)?;
+        // Of two integers, the wider type; a column of these is no narrower than int4.
+        let of = match value {
+            Given::Parameter(_, DataType::Int8) if is_integer(of) => DataType::Int8,
+            _ => of,
+        };
         Some((NewValue::Computed { column, op, value, flipped }, of))
     }
 
@@ -177,7 +185,7 @@ impl Scope<'_> {
         }
         match self.parameter(value, of, Place::Operand(column)) {
             Some(parameter) => Some(parameter),
-            None => operand_literal(self.table, column, literal(value)?).map(Given::Constant),
+            None => operand_literal(self.definition(column), literal(value)?).map(Given::Constant),
         }
     }
 }
@@ -187,8 +195,7 @@ fn operand_type(of: DataType) -> DataType {
     if NUMERIC(of) { DataType::Numeric(None) } else { of }
 }
 
-fn compared_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
-    let column: &ColumnDef = &table.columns[at];
+fn compared_literal(column: &ColumnDef, literal: &Literal) -> Option<Datum> {
     let fits = match literal {
         Literal::Int(_) => is_integer(column.data_type),
         Literal::Text(_) => matches!(column.data_type, DataType::Text | DataType::Varchar(0)),
@@ -199,8 +206,7 @@ fn compared_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum
     of_literal(literal, column)?.ok()
 }
 
-fn operand_literal(table: &Table, at: usize, literal: &Literal) -> Option<Datum> {
-    let column = &table.columns[at];
+fn operand_literal(column: &ColumnDef, literal: &Literal) -> Option<Datum> {
     match (column.data_type, literal) {
         (DataType::Float8, Literal::Int(_) | Literal::Number(_)) => of_literal(literal, column)?.ok(),
         // As PostgreSQL types it.
@@ -234,12 +240,12 @@ impl Use {
             ShapeKind::Text | ShapeKind::Other => return None,
         };
         match self.place {
-            Place::Compared(at) => compared_literal(&by_key.table, at, &literal),
-            Place::Assigned(at) => of_literal(&literal, &by_key.table.columns[at])?.ok(),
+            Place::Compared(at) => compared_literal(by_key.column(at), &literal),
+            Place::Assigned(at) => of_literal(&literal, by_key.column(at))?.ok(),
             Place::Limit => limit_literal(&literal),
             Place::Operand(at) => {
-                let datum = operand_literal(&by_key.table, at, &literal)?;
-                match (by_key.table.columns[at].data_type, datum) {
+                let datum = operand_literal(by_key.column(at), &literal)?;
+                match (by_key.column(at).data_type, datum) {
                     (DataType::Int4, Datum::Int8(v)) => i32::try_from(v).ok().map(Datum::Int4),
                     (_, datum) => Some(datum),
                 }

@@ -12,7 +12,7 @@ const TABLE: &str = "CREATE TABLE t (a int, b int, n int, m bigint, p numeric(8,
 
 /// Types that the client states, and a statement.
 const STATEMENTS: &[(&[DataType], &str)] = {
-    use DataType::{Int4, Int8, Text, Varchar};
+    use DataType::{Int2, Int4, Int8, Text, Varchar};
     const NUMERIC: DataType = DataType::Numeric(None);
     const VARCHAR: DataType = Varchar(0);
     &[
@@ -30,6 +30,10 @@ const STATEMENTS: &[(&[DataType], &str)] = {
         (&[VARCHAR, VARCHAR, Int4], "UPDATE t SET x = $1, v = $2 WHERE a = $3 RETURNING x, v, b"),
         (&[Int4, Int4], "UPDATE t SET n = n + $1, w = now() WHERE a = $2 AND b > 1"),
         (&[Int4, Int4, Int4], "UPDATE t SET b = $1 WHERE a = $2 AND b = $3 RETURNING b + 1"),
+        (&[Int8, Int4], "UPDATE t SET n = n + $1, m = $1 - m WHERE a = $2 RETURNING n, m"),
+        (&[Int2, Int4], "UPDATE t SET n = $1 * n, m = m - $1 WHERE a = $2 RETURNING n, m"),
+        (&[Int4, Int4], "UPDATE t SET m = m * $1 WHERE a = $2 RETURNING m"),
+        (&[Int4], "SELECT count(DISTINCT x) FROM t WHERE a >= $1"),
         (&[Int4], "DELETE FROM t WHERE a = $1 RETURNING b, p"),
         (&[Int4, Int4], "DELETE FROM t WHERE a = $1 AND b = $2"),
         (
@@ -43,6 +47,7 @@ const STATEMENTS: &[(&[DataType], &str)] = {
 fn values(of: DataType) -> Vec<Datum> {
     let text = |texts: &[&str]| texts.iter().map(|t| Datum::text(*t)).collect::<Vec<_>>();
     let mut values = match of {
+        DataType::Int2 => [0, 1, 2, 3, 4, i16::MAX, i16::MIN].map(Datum::Int2).to_vec(),
         DataType::Int4 => [0, 1, 2, 3, 4, i32::MAX, i32::MIN].map(Datum::Int4).to_vec(),
         DataType::Int8 => [0, 1, 2, 3, 4, i64::MAX, i64::MIN].map(Datum::Int8).to_vec(),
         DataType::Numeric(_) => ["0", "1.50", "-2.255", "999999.99", "1e20", "NaN", "0.005"]
