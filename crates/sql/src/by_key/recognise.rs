@@ -16,6 +16,7 @@ use super::values::{Cell, Given};
 use super::{Action, ByKey};
 use crate::parse::among;
 use crate::parse::identity::Identity;
+use crate::statement::lock_rows;
 use crate::values::{is_sequence, live_columns};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use terrace_engine::types::Style;
 use terrace_engine::{Action as ForeignAction, Among, Catalog, ColumnDef, DataType, Datum, ForeignKey, Index};
 use terrace_engine::{LockWait, RelationName, RowLock, ScanDirection, Step, Table};
 use terrace_grammar::statement::{
-    Alias, Assignment, Body, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Literal, LockStrength,
-    LockWait as Wait, Locking, Name, Query, Select, Statement, Update,
+    Alias, Assignment, Body, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Literal, Locking, Name, Query,
+    Select, Statement, Update,
 };
 use values::limit_literal;
 
@@ -300,18 +301,7 @@ fn locks(locking: &[Locking], table: &str) -> Option<Option<(RowLock, LockWait)>
         _ => return None,
     };
     of.iter().all(|name| matches!(name.parts(), [name] if name.name == table)).then_some(())?;
-    let lock = match strength {
-        LockStrength::KeyShare => RowLock::KeyShare,
-        LockStrength::Share => RowLock::Share,
-        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
-        LockStrength::Update => RowLock::Exclusive,
-    };
-    let wait = match wait {
-        Wait::Wait => LockWait::Wait,
-        Wait::NoWait => LockWait::NoWait,
-        Wait::SkipLocked => LockWait::Skip,
-    };
-    Some(Some((lock, wait)))
+    Some(Some(lock_rows::stated(*strength, *wait)))
 }
 
 impl Selected {

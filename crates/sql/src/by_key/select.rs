@@ -65,14 +65,7 @@ impl Select {
             if found.is_empty() {
                 break;
             }
-            match self.lock {
-                None => rows.extend(found.into_iter().map(|(_, row, _)| row)),
-                Some(_) => {
-                    for found in found {
-                        rows.extend(self.locked(table, txn, sought, found).await?);
-                    }
-                }
-            }
+            self.add(table, txn, sought, found, (&mut rows, most)).await?;
         }
         assert!(rows.len() <= MOST + 1, "rows.rs, invariant 1: one more tells that the range is longer");
         Ok((rows.len() <= MOST).then_some(rows))
@@ -91,18 +84,27 @@ impl Select {
         if self.distinct {
             found.dedup_by(|(_, a, _), (_, b, _)| self.order(table, a, b) == Ordering::Equal);
         }
-        if self.lock.is_none() {
-            found.truncate(limit);
-            return Ok(Some(found.into_iter().map(|(_, row, _)| row).collect()));
-        }
         let mut rows = vec![];
+        self.add(table, txn, sought, found, (&mut rows, limit)).await?;
+        Ok(Some(rows))
+    }
+
+    /// Locks rows as the statement says and adds them, until there are so many.
+    async fn add(
+        &self,
+        table: &Table,
+        txn: &mut Txn,
+        sought: &Sought<'_>,
+        found: Vec<Found>,
+        (rows, most): (&mut Vec<RowBuf>, usize),
+    ) -> Result<()> {
         for found in found {
-            if rows.len() == limit {
+            if rows.len() == most {
                 break;
             }
             rows.extend(self.locked(table, txn, sought, found).await?);
         }
-        Ok(Some(rows))
+        Ok(())
     }
 
     /// Invariant 1.

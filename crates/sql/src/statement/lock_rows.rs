@@ -273,17 +273,7 @@ impl Run<'_> {
         let [Clause { strength, wait, .. }] = query.locking.as_slice() else {
             return Err(unsupported("several FOR UPDATE clauses"));
         };
-        let lock = match strength {
-            LockStrength::KeyShare => RowLock::KeyShare,
-            LockStrength::Share => RowLock::Share,
-            LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
-            LockStrength::Update => RowLock::Exclusive,
-        };
-        let wait = match wait {
-            Wait::Wait => LockWait::Wait,
-            Wait::NoWait => LockWait::NoWait,
-            Wait::SkipLocked => LockWait::Skip,
-        };
+        let (lock, wait) = stated(*strength, *wait);
         if query.with_ties {
             return Err(unsupported("FETCH FIRST ... WITH TIES"));
         }
@@ -329,4 +319,20 @@ fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
     visited.map_err(from_datafusion)?;
     let refused = |what| Err(EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}")));
     found.map_or(Ok(()), refused)
+}
+
+/// What a clause says of the lock, and of waiting for it.
+pub(crate) fn stated(strength: LockStrength, wait: Wait) -> (RowLock, LockWait) {
+    let lock = match strength {
+        LockStrength::KeyShare => RowLock::KeyShare,
+        LockStrength::Share => RowLock::Share,
+        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
+        LockStrength::Update => RowLock::Exclusive,
+    };
+    let wait = match wait {
+        Wait::Wait => LockWait::Wait,
+        Wait::NoWait => LockWait::NoWait,
+        Wait::SkipLocked => LockWait::Skip,
+    };
+    (lock, wait)
 }

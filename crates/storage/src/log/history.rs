@@ -407,7 +407,8 @@ impl Core {
         let from = self.geometry.index_at(entries);
         let length = (self.geometry.segment_size - from) as usize;
         // Of a length that others have, too, so that a buffer serves them all.
-        let rounded = length.next_multiple_of(LARGE).min(self.geometry.segment_size as usize);
+        let segment_size = self.geometry.segment_size as usize;
+        let rounded = length.next_multiple_of(LARGE.max(segment_size / 8)).min(segment_size);
         let mut index = match length {
             LARGE.. => self.try_read(end - rounded as u64, rounded).await?,
             _ => None,

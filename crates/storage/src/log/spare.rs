@@ -2,8 +2,8 @@
 //! of which the kernel clears each page, and that takes as long as reading it.
 //!
 //! Invariants:
-//! 1. They are kept until the log is started. Together with a buffer that is new they take no more than a segment:
-//!    an opening takes no more memory than if none were kept.
+//! 1. They are kept until the log is started. Together they take no more than what a walk reads into: a segment and the
+//!    next one, and the indexes of a few behind it. One that is needed is made only where none of its length is kept.
 //! 2. A buffer holds what was read before. Who takes one writes or reads over all of it.
 
 use crate::sync::Mutex;
@@ -17,49 +17,35 @@ pub(super) const LARGE: usize = 128 << 10;
 /// The buffers, the last kept last.
 pub(super) struct Spares {
     kept: Mutex<Option<Vec<IoBuf>>>,
-    /// Bytes of a segment.
-    room: u64,
+    /// Bytes.
+    room: usize,
 }
 
 impl Spares {
-    /// Of a log that is being opened.
+    /// Of a log that is being opened. `segment_size`: bytes.
     pub(super) fn new(segment_size: u64) -> Arc<Spares> {
-        Arc::new(Spares { kept: Mutex::new(Some(Vec::new())), room: segment_size })
+        let room = segment_size as usize / 2 * 5;
+        Arc::new(Spares { kept: Mutex::new(Some(Vec::new())), room })
     }
 
     /// So many bytes; not zeroed (invariant 2).
     pub(super) fn take(&self, len: usize) -> IoBuf {
         let mut guard = self.kept.lock();
-        if let Some(kept) = guard.as_mut() {
-            if let Some(at) = kept.iter().rposition(|buf| buf.len() == len) {
-                return kept.remove(at);
-            }
-            self.make_room(kept, len);
-        }
+        let kept = guard.as_mut().and_then(|kept| Some((kept.iter().rposition(|buf| buf.len() == len)?, kept)));
+        let spare = kept.map(|(at, kept)| kept.remove(at));
         drop(guard);
-        IoBuf::zeroed(len)
+        spare.unwrap_or_else(|| IoBuf::zeroed(len))
     }
 
-    /// Nobody needs it any more.
+    /// Nobody needs it any more. Where there is no room, what was kept first goes (invariant 1).
     pub(super) fn keep(&self, buf: IoBuf) {
         let mut guard = self.kept.lock();
-        let Some(kept) = guard.as_mut().filter(|_| (LARGE as u64..=self.room).contains(&(buf.len() as u64))) else {
-            return;
-        };
-        self.make_room(kept, buf.len());
+        let Some(kept) = guard.as_mut().filter(|_| (LARGE..=self.room).contains(&buf.len())) else { return };
         kept.push(buf);
-    }
-
-    /// Invariant 1: what was kept first goes first.
-    fn make_room(&self, kept: &mut Vec<IoBuf>, len: usize) {
         let mut held: usize = kept.iter().map(|buf| buf.len()).sum();
-        let over = kept.iter().take_while(|buf| {
-            let over = (held + len) as u64 > self.room;
-            held -= buf.len();
-            over
-        });
-        let over = over.count();
-        kept.drain(..over);
+        while held > self.room {
+            held -= kept.remove(0).len();
+        }
     }
 
     /// None are kept from now on.

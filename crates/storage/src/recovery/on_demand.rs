@@ -50,10 +50,12 @@ use terrace_device::IoBuf;
 use terrace_env::Env;
 use tokio::sync::Notify;
 
-/// Runs of pages, and pages, that the background task reads at once: few, for statements are waiting for the same disk;
-/// more where writers wait for the log, which waits for these pages.
+/// Runs of pages, and pages, that the background task reads at once: few, for statements are waiting for the same
+/// devices and the same processor; more where writers wait for the log, which waits for these pages.
 const IN_FLIGHT: usize = 4;
 const PRESSED: usize = 32;
+/// It rests after each page that it reads alone, as those in the tier are, unless the log is short of room.
+const REST: Duration = Duration::from_millis(1);
 
 /// How long it rests before it reads again what it could not read, and how often it does so in vain.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -384,7 +386,7 @@ impl OnDemand {
         let (mut in_vain, mut said) = (0, false);
         while self.left() > 0 && !stop() {
             let before = self.left();
-            let failed = self.finish_all(pool, &stop, &pressed).await?;
+            let failed = self.finish_all(pool, env, &stop, &pressed).await?;
             in_vain = if self.left() < before { 0 } else { in_vain + 1 };
             match failed {
                 Some(error) if in_vain >= IN_VAIN => return Err(error),
@@ -404,6 +406,7 @@ impl OnDemand {
     async fn finish_all(
         &self,
         pool: &Pool,
+        env: &Env,
         stop: &impl Fn() -> bool,
         pressed: &impl Fn() -> bool,
     ) -> Result<Option<StorageError>> {
@@ -419,7 +422,12 @@ impl OnDemand {
                 break;
             }
             let at_once = if pressed() { PRESSED } else { IN_FLIGHT };
-            sweep.read(pool, at_once).await;
+            let rest = || async {
+                if !pressed() && !stop() {
+                    env.sleep(REST).await;
+                }
+            };
+            sweep.read(pool, at_once, rest).await;
             // Where memory is in use, nothing was read: each page waits for a frame here.
             let visited: Vec<PageId> = sweep.pages.iter().map(|(page, _)| *page).collect();
             let each = futures::stream::iter(visited).map(|page| self.finish_page(pool, page));

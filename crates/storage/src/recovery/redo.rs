@@ -47,6 +47,7 @@ use crate::pool::{Access, Pool};
 use crate::progress::{RecoveryPhase, RecoveryProgress};
 use crate::store::RecoveryReport;
 use crate::types::*;
+use std::future::ready;
 use std::sync::Arc;
 use terrace_env::Env;
 
@@ -253,7 +254,7 @@ impl Redo<'_> {
         let mut sweeps = Sweeps::new(&pages, pool, self.tools.tier);
         let mut next = sweeps.next();
         if let Some(first) = &next {
-            first.read(pool, IN_FLIGHT).await;
+            first.read(pool, IN_FLIGHT, || ready(())).await;
         }
         while let Some(sweep) = next {
             next = sweeps.next();
@@ -269,7 +270,7 @@ impl Redo<'_> {
             };
             let read = async {
                 if let Some(next) = &next {
-                    next.read(pool, IN_FLIGHT).await;
+                    next.read(pool, IN_FLIGHT, || ready(())).await;
                 }
             };
             futures::join!(write, read).0?;

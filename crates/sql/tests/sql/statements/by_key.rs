@@ -115,6 +115,7 @@ async fn one_row() {
         "UPDATE TBL SET p = p + 1 WHERE m = 52 RETURNING p, q",
         "UPDATE TBL x SET n = n + 1, p = 7.777 WHERE m = 50 RETURNING x.n - 1, p, p::text AS t, *",
         "UPDATE TBL SET n = n - 1 WHERE m = 9223372036854775807 RETURNING n + 2",
+        "UPDATE TBL x SET n = 1 WHERE m = 50 RETURNING x.*",
         "DELETE FROM TBL WHERE m = 50 RETURNING *, p::text",
         "DELETE FROM TBL WHERE m = 59 RETURNING a",
     ];
@@ -215,7 +216,6 @@ async fn what_is_not_recognised() {
         "SELECT a FROM TBL WHERE m = 50 FOR UPDATE FOR SHARE",
         "SELECT sum(m) FROM TBL WHERE a = 1",
         "SELECT sum(p) FROM TBL WHERE a = 1",
-        "UPDATE TBL x SET n = 1 WHERE m = 50 RETURNING x.*",
         "SELECT max(b) FROM TBL WHERE a = 1",
         "SELECT n::text AS z FROM TBL WHERE a = 1 ORDER BY z",
         "UPDATE TBL SET p = '5'::numeric WHERE m = 50",

@@ -25,7 +25,6 @@ const STATEMENTS: &[&str] = &[
     "SELECT f.*, day FROM staff s JOIN firm f ON f.id = s.firm WHERE s.firm = $1",
     "SELECT s.name, f.name AS firm FROM firm f JOIN staff s ON s.firm = f.id WHERE f.id = $1 ORDER BY s.name DESC, s.id",
     "SELECT s.id FROM firm f JOIN staff s ON s.firm = f.id AND s.id >= $2 WHERE f.id = $1",
-    "SELECT s.id FROM firm f JOIN staff s ON s.firm = f.id AND s.id > f.boss WHERE f.id = $1",
     "SELECT s.id, m.name FROM staff s JOIN staff m ON m.firm = s.firm AND m.id = s.mentor WHERE s.firm = $1 AND s.id < $2",
     "SELECT s.id, m.name FROM staff s LEFT JOIN staff m ON m.firm = s.firm AND m.id = s.mentor WHERE s.firm = $1",
     "SELECT s.id, m.id FROM staff s LEFT JOIN staff m ON m.firm = s.firm AND m.id = s.mentor AND m.name = 'c' WHERE s.firm = $1",
@@ -47,6 +46,7 @@ const STATEMENTS: &[&str] = &[
 
 /// Statements that are the planner's.
 const OTHERS: &[&str] = &[
+    "SELECT s.id FROM firm f JOIN staff s ON s.firm = f.id AND s.id > f.boss WHERE f.id = 1",
     "SELECT 1 FROM firm f JOIN staff s ON s.firm = f.id",
     "SELECT 1 FROM firm f, staff s WHERE f.id = 1 AND s.day = timestamp '2020-01-01'",
     "SELECT 1 FROM firm f JOIN staff s USING (name) WHERE f.id = 1",
