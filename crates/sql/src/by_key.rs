@@ -1,6 +1,6 @@
 //! Statements by key, which run straight on the engine: SELECT, UPDATE and DELETE of one row or of a short range of an
-//! index, SELECT of a few tables that are joined by key, and INSERT of VALUES. A transactional client sends hardly anything else, and planning such a statement costs
-//! many times what running it does.
+//! index, SELECT of a few tables that are joined by key, and INSERT of VALUES. A transactional client sends hardly
+//! anything else, and planning such a statement costs many times what running it does.
 //!
 //! 1. A statement is recognised once (`recognise`), for one version of the catalogue, one role and one time zone. For
 //!    another one it is recognised again, or it is planned.

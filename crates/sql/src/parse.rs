@@ -5,6 +5,7 @@ pub(crate) mod constants;
 pub(crate) mod depth;
 pub(crate) mod identity;
 pub(crate) mod literals;
+pub(crate) mod locking;
 pub(crate) mod qualified;
 pub(crate) mod sequence_calls;
 pub(crate) mod shown;

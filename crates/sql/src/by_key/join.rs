@@ -131,7 +131,7 @@ impl Joined<'_> {
             if n % LOOK_UPS_AT_ONCE == LOOK_UPS_AT_ONCE - 1 {
                 yield_now().await; // Others' turn; and a cancel is seen.
             }
-            let prefix = step.prefix.iter().map(|value| Ok(self.value(&row, value, bound)?)).collect();
+            let prefix = step.prefix.iter().map(|value| self.value(&row, value, bound)).collect();
             let Some(prefix) = fitting(prefix)? else { return Ok(false) };
             let sought = Sought::prefixed(&step.index, prefix, step.one);
             let Some(found) = sought.all(&self.tables[step.table], txn).await? else { return Ok(false) };

@@ -16,7 +16,7 @@ use super::values::{Cell, Given};
 use super::{Action, ByKey};
 use crate::parse::among;
 use crate::parse::identity::Identity;
-use crate::statement::lock_rows;
+use crate::parse::locking;
 use crate::values::{is_sequence, live_columns};
 use std::ops::Range;
 use std::sync::Arc;
@@ -301,7 +301,7 @@ fn locks(locking: &[Locking], table: &str) -> Option<Option<(RowLock, LockWait)>
         _ => return None,
     };
     of.iter().all(|name| matches!(name.parts(), [name] if name.name == table)).then_some(())?;
-    Some(Some(lock_rows::stated(*strength, *wait)))
+    Some(Some(locking::stated(*strength, *wait)))
 }
 
 impl Selected {

@@ -10,7 +10,7 @@
 pub(crate) mod within;
 
 use crate::error::{from_arrow, from_datafusion, undefined_table, unsupported};
-use crate::parse::relation;
+use crate::parse::{locking, relation};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
@@ -31,8 +31,7 @@ use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, LockWait, Result, RowLock, RowLockOutcome, Table};
 use terrace_grammar::statement::{
-    Body, Distinct, Expr, ExprKind, FromItem, Ident, JoinKind, JoinOn, Literal, LockStrength, LockWait as Wait,
-    Locking as Clause, Name, Query, Select,
+    Body, Distinct, Expr, ExprKind, FromItem, Ident, JoinKind, JoinOn, Literal, Locking as Clause, Name, Query, Select,
 };
 
 /// The kind of lock, and how to wait for it.
@@ -273,7 +272,7 @@ impl Run<'_> {
         let [Clause { strength, wait, .. }] = query.locking.as_slice() else {
             return Err(unsupported("several FOR UPDATE clauses"));
         };
-        let (lock, wait) = stated(*strength, *wait);
+        let (lock, wait) = locking::stated(*strength, *wait);
         if query.with_ties {
             return Err(unsupported("FETCH FIRST ... WITH TIES"));
         }
@@ -319,20 +318,4 @@ fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
     visited.map_err(from_datafusion)?;
     let refused = |what| Err(EngineError::new("0A000", format!("FOR UPDATE is not allowed with {what}")));
     found.map_or(Ok(()), refused)
-}
-
-/// What a clause says of the lock, and of waiting for it.
-pub(crate) fn stated(strength: LockStrength, wait: Wait) -> (RowLock, LockWait) {
-    let lock = match strength {
-        LockStrength::KeyShare => RowLock::KeyShare,
-        LockStrength::Share => RowLock::Share,
-        LockStrength::NoKeyUpdate => RowLock::NoKeyUpdate,
-        LockStrength::Update => RowLock::Exclusive,
-    };
-    let wait = match wait {
-        Wait::Wait => LockWait::Wait,
-        Wait::NoWait => LockWait::NoWait,
-        Wait::SkipLocked => LockWait::Skip,
-    };
-    (lock, wait)
 }

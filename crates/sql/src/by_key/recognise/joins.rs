@@ -19,13 +19,16 @@ struct From<'q> {
     optional: Vec<(usize, &'q Expr, Range<usize>)>,
 }
 
+/// What the rows of a table must meet to be joined, if it is optional.
+type OwnTerms = Option<Vec<Term>>;
+
 /// What is known of the tables that are to be joined.
 struct Plan<'a, 's> {
     scope: &'s Scope<'a>,
     /// What all rows must meet; those that are seen to are taken out.
     terms: Vec<Term>,
-    /// By table, of those that are optional.
-    optional: Vec<Option<Vec<Term>>>,
+    /// By table.
+    optional: Vec<OwnTerms>,
     placed: Vec<bool>,
 }
 
@@ -114,7 +117,7 @@ impl<'q> From<'q> {
 
 impl Scope<'_> {
     /// What all rows must meet, and of each optional table what its rows must.
-    fn conditions(&mut self, filter: Option<&Expr>, sources: &From<'_>) -> Option<(Vec<Term>, Vec<Option<Vec<Term>>>)> {
+    fn conditions(&mut self, filter: Option<&Expr>, sources: &From<'_>) -> Option<(Vec<Term>, Vec<OwnTerms>)> {
         let mut terms = vec![];
         if let Some(filter) = filter {
             self.terms(filter, &mut terms)?;

@@ -3,6 +3,7 @@ use crate::common::{Client, Reply, database};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
+use std::collections::BTreeMap;
 use terrace_engine::{DataType, Datum};
 
 const TABLES: &[&str] = &[
@@ -12,7 +13,8 @@ const TABLES: &[&str] = &[
     "CREATE INDEX staff_names ON staff (firm, name)",
     "CREATE INDEX badges ON badge (firm, staff)",
     "INSERT INTO firm VALUES (1, 'a', 2, 10), (2, 'b', NULL, 20), (3, NULL, 9, NULL), (4, 'd', 1, 40)",
-    "INSERT INTO staff SELECT f, i, nullif(chr(96 + (f + i) % 5), 'a'), nullif(i - 1, 0), timestamp '2020-01-01' + i * interval '1 day'
+    "INSERT INTO staff SELECT f, i, nullif(chr(96 + (f + i) % 5), 'a'), nullif(i - 1, 0), timestamp \
+       '2020-01-01' + i * interval '1 day'
        FROM generate_series(1, 3) AS f(f), generate_series(1, 6) AS i(i)",
     "INSERT INTO badge SELECT f * 100 + i * 10 + n, f, nullif(i, 4), CASE n WHEN 1 THEN 'red' ELSE 'blue' END
        FROM generate_series(1, 3) AS f(f), generate_series(2, 6) AS i(i), generate_series(1, 2) AS n(n)",
@@ -20,22 +22,31 @@ const TABLES: &[&str] = &[
 
 /// Statements with parameters of type int.
 const STATEMENTS: &[&str] = &[
-    "SELECT firm.name, staff.name FROM firm, staff WHERE firm.id = $1 AND staff.firm = firm.id AND staff.id = firm.boss",
+    "SELECT firm.name, staff.name FROM firm, staff WHERE firm.id = $1 AND staff.firm = firm.id AND staff.id = \
+       firm.boss",
     "SELECT * FROM staff s JOIN firm f ON f.id = s.firm WHERE s.firm = $1",
     "SELECT f.*, day FROM staff s JOIN firm f ON f.id = s.firm WHERE s.firm = $1",
-    "SELECT s.name, f.name AS firm FROM firm f JOIN staff s ON s.firm = f.id WHERE f.id = $1 ORDER BY s.name DESC, s.id",
+    "SELECT s.name, f.name AS firm FROM firm f JOIN staff s ON s.firm = f.id WHERE f.id = $1 ORDER BY s.name \
+       DESC, s.id",
     "SELECT s.id FROM firm f JOIN staff s ON s.firm = f.id AND s.id >= $2 WHERE f.id = $1",
-    "SELECT s.id, m.name FROM staff s JOIN staff m ON m.firm = s.firm AND m.id = s.mentor WHERE s.firm = $1 AND s.id < $2",
+    "SELECT s.id, m.name FROM staff s JOIN staff m ON m.firm = s.firm AND m.id = s.mentor WHERE s.firm = $1 AND \
+       s.id < $2",
     "SELECT s.id, m.name FROM staff s LEFT JOIN staff m ON m.firm = s.firm AND m.id = s.mentor WHERE s.firm = $1",
-    "SELECT s.id, m.id FROM staff s LEFT JOIN staff m ON m.firm = s.firm AND m.id = s.mentor AND m.name = 'c' WHERE s.firm = $1",
-    "SELECT s.id, b.colour FROM staff s LEFT JOIN badge b ON b.firm = s.firm AND b.staff = s.id AND b.number > 220 WHERE s.firm = $1
+    "SELECT s.id, m.id FROM staff s LEFT JOIN staff m ON m.firm = s.firm AND m.id = s.mentor AND m.name = 'c' \
+       WHERE s.firm = $1",
+    "SELECT s.id, b.colour FROM staff s LEFT JOIN badge b ON b.firm = s.firm AND b.staff = s.id AND b.number > \
+       220 WHERE s.firm = $1
        ORDER BY s.id, b.number",
-    "SELECT f.name, s.name, b.number FROM firm f, staff s, badge b WHERE b.number = $1 AND s.firm = b.firm AND s.id = b.staff AND f.id = s.firm",
-    "SELECT f.name, b.number FROM firm f JOIN staff s ON s.firm = f.id LEFT JOIN badge b ON b.firm = s.firm AND b.staff = s.id WHERE f.id = $1",
-    "SELECT count(*) FROM firm f JOIN staff s ON s.firm = f.id JOIN badge b ON b.firm = s.firm AND b.staff = s.id WHERE f.id = $1",
+    "SELECT f.name, s.name, b.number FROM firm f, staff s, badge b WHERE b.number = $1 AND s.firm = b.firm AND \
+       s.id = b.staff AND f.id = s.firm",
+    "SELECT f.name, b.number FROM firm f JOIN staff s ON s.firm = f.id LEFT JOIN badge b ON b.firm = s.firm AND \
+       b.staff = s.id WHERE f.id = $1",
+    "SELECT count(*) FROM firm f JOIN staff s ON s.firm = f.id JOIN badge b ON b.firm = s.firm AND b.staff = \
+       s.id WHERE f.id = $1",
     "SELECT count(DISTINCT s.name) FROM firm f, staff s WHERE f.id = $1 AND s.firm = f.id AND s.id < $2",
     "SELECT sum(s.mentor) FROM firm f, staff s WHERE f.id = $1 AND s.firm = f.id",
-    "SELECT min(number) FROM staff s LEFT JOIN badge b ON b.firm = s.firm AND b.staff = s.id WHERE s.firm = $1 AND s.id >= $2",
+    "SELECT min(number) FROM staff s LEFT JOIN badge b ON b.firm = s.firm AND b.staff = s.id WHERE s.firm = $1 \
+       AND s.id >= $2",
     "SELECT f.id + 1, s.day, s.firm::text FROM firm f CROSS JOIN staff s WHERE f.id = $1 AND s.firm = $2",
     "SELECT f.id, g.id FROM firm f, firm g WHERE f.id = $1 AND g.id = $2",
     "SELECT s.id FROM firm f, staff s WHERE f.id = $1 AND s.firm = f.id ORDER BY s.id DESC LIMIT 2",
@@ -77,6 +88,10 @@ async fn filled() -> Client {
     c
 }
 
+fn listed<'m>(metadata: impl IntoIterator<Item = (&'m String, &'m String)>) -> String {
+    format!("{:?}", metadata.into_iter().collect::<BTreeMap<_, _>>())
+}
+
 /// What a statement answers; rows in any order where it asks for none.
 async fn told(c: &mut Client, sql: &str, parameters: &[Datum], by_key: bool) -> Vec<String> {
     c.session.run_by_key(by_key);
@@ -91,14 +106,11 @@ async fn told(c: &mut Client, sql: &str, parameters: &[Datum], by_key: bool) -> 
     if !sql.contains("ORDER BY") {
         answer.sort();
     }
-    let named = |metadata: &std::collections::HashMap<String, String>| {
-        format!("{:?}", metadata.iter().collect::<std::collections::BTreeMap<_, _>>())
-    };
     let schema = prepared.columns.as_ref().expect("a SELECT has columns");
     answer.extend(
-        fields.iter().map(|field| format!("{} {} {}", field.name(), field.data_type(), named(field.metadata()))),
+        fields.iter().map(|field| format!("{} {} {}", field.name(), field.data_type(), listed(field.metadata()))),
     );
-    answer.push(named(schema.metadata()));
+    answer.push(listed(schema.metadata()));
     answer
 }
 
