@@ -1,7 +1,8 @@
 //! SELECT of up to three tables, each row found by key: the first table's as in `select`, the others' by an index whose
 //! first columns equal given values or columns of the tables before.
 //!
-//! 1. At most [`MOST`] rows of each table are read; where there are more, it is the general way's.
+//! 1. Of each table at most [`MOST`] rows are read, and what one more look-up finds, whether they are kept or not; where
+//!    there are more, it is the general way's.
 //! 2. A row without partner in an optional table (LEFT JOIN) has NULLs for it; no condition but the join's own names
 //!    that table.
 //! 3. NULL equals nothing.
@@ -16,8 +17,8 @@ use terrace_env::yield_now;
 
 /// Tables.
 pub(super) const MOST_TABLES: usize = 3;
-/// Look-ups before other sessions have the thread for a moment.
-const LOOK_UPS_AT_ONCE: usize = 64;
+/// Rows read, or look-ups, before other sessions have the thread for a moment.
+const READ_AT_ONCE: usize = 64;
 
 /// Columns are numbered through all tables, in the order of FROM.
 #[derive(Debug)]
@@ -127,14 +128,20 @@ impl Joined<'_> {
     /// Joins the rows that there are with those of the step's table. False: there are too many (invariant 1).
     async fn take(&mut self, step: &Step, txn: &mut Txn, bound: Bound<'_>) -> Result<bool> {
         let before = std::mem::take(&mut self.together);
-        for (n, mut row) in before.into_iter().enumerate() {
-            if n % LOOK_UPS_AT_ONCE == LOOK_UPS_AT_ONCE - 1 {
+        let (mut read, mut yielded) = (0, 0);
+        for mut row in before {
+            if read - yielded >= READ_AT_ONCE {
                 yield_now().await; // Others' turn; and a cancel is seen.
+                yielded = read;
             }
             let prefix = step.prefix.iter().map(|value| self.value(&row, value, bound)).collect();
             let Some(prefix) = fitting(prefix)? else { return Ok(false) };
             let sought = Sought::prefixed(&step.index, prefix, step.one);
             let Some(found) = sought.all(&self.tables[step.table], txn).await? else { return Ok(false) };
+            read += found.len().max(1);
+            if read > MOST {
+                return Ok(false);
+            }
             let together = self.together.len();
             for (_, found, _) in found {
                 let Some(fits) = fitting(self.fits(&row, step, found.view(&self.tables[step.table]), bound))? else {
@@ -150,10 +157,8 @@ impl Joined<'_> {
                 row[step.table] = NONE;
                 self.together.push(row);
             }
-            if self.together.len() > MOST {
-                return Ok(false);
-            }
         }
+        assert!(self.together.len() <= 2 * MOST, "invariant 1: a row without partner, or one for each that was read");
         Ok(true)
     }
 

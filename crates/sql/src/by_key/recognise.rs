@@ -64,6 +64,8 @@ struct Named<'a> {
 /// The parameters met.
 struct Seen {
     types: Vec<Option<DataType>>,
+    /// As the client has stated them.
+    stated: Vec<Option<DataType>>,
     /// Where the parameters stand for literals: what each is for.
     uses: Option<Vec<Option<Use>>>,
     now: bool,
@@ -82,7 +84,7 @@ enum Term {
 
 /// `types`: the parameters' as stated; those of a recognised statement are completed.
 pub(crate) fn recognise(statement: &Statement, catalog: &Catalog, types: &mut Vec<Option<DataType>>) -> Option<ByKey> {
-    let mut seen = Seen { types: types.clone(), uses: None, now: false };
+    let mut seen = Seen { types: types.clone(), stated: types.clone(), uses: None, now: false };
     let by_key = by_key(statement, catalog, &mut seen)?;
     *types = seen.types;
     Some(by_key)
@@ -94,7 +96,7 @@ pub(crate) fn recognise_literals(
     catalog: &Catalog,
     count: usize,
 ) -> Option<(ByKey, Vec<Use>, Vec<DataType>)> {
-    let mut seen = Seen { types: vec![None; count], uses: Some(vec![None; count]), now: false };
+    let mut seen = Seen { types: vec![None; count], stated: vec![], uses: Some(vec![None; count]), now: false };
     let by_key = by_key(statement, catalog, &mut seen)?;
     let uses = seen.uses?.into_iter().collect::<Option<Vec<Use>>>()?;
     let types = seen.types.into_iter().collect::<Option<Vec<DataType>>>()?;

@@ -56,6 +56,9 @@ impl Scope<'_> {
         let is = *self.seen.types[at].get_or_insert(data_type);
         // Some drivers state bigint for every integer: what does not fit then takes the general way.
         let of_a_kind = is_a(INTEGER, is, data_type) || is_a(TEXT, is, data_type) || is_a(NUMERIC, is, data_type);
+        // Which of two types it gets if the client states none, and whether it may meet both, the planner knows.
+        let stated = self.seen.stated.get(at).is_some_and(Option::is_some);
+        (stated || is == data_type).then_some(())?;
         let operand = matches!(place, Place::Operand(_));
         // An operand keeps its type, which decides the result's.
         let becomes = if operand && is_a(INTEGER, is, data_type) { is } else { data_type };

@@ -170,11 +170,36 @@ async fn what_is_no_join_by_key() {
     }
 }
 
+/// A parameter without a stated type that meets two types is the planner's.
+#[tokio::test]
+async fn parameters_of_two_types() {
+    let mut c = filled().await;
+    c.session.run_by_key(true);
+    for sql in [
+        "SELECT 1 FROM firm f JOIN badge b ON b.firm = f.id AND b.number = $1 WHERE f.id = $1",
+        "SELECT 1 FROM firm f LEFT JOIN badge b ON b.firm = f.id AND b.number = $1 WHERE f.id = $1",
+        "SELECT name FROM firm WHERE id = $1 LIMIT $1",
+        "UPDATE firm SET boss = $1, big = big + $1 WHERE id = 1 RETURNING big",
+        "INSERT INTO firm (id, big) VALUES ($1, $1)",
+    ] {
+        assert!(!c.session.prepare(sql, &[]).await.is_ok_and(|prepared| prepared.is_by_key()), "{sql}");
+    }
+    let same = "SELECT f.name FROM firm f, staff s WHERE f.id = $1 AND s.firm = f.id AND s.id = $1";
+    assert!(c.session.prepare(same, &[]).await.unwrap().is_by_key());
+}
+
 /// A range that is longer than a statement by key reads is the planner's; so is one that another's rows lead to.
 #[tokio::test]
 async fn long_ranges() {
     let mut c = filled().await;
     c.run("INSERT INTO staff SELECT 4, i, 'x', i / 2, NULL FROM generate_series(1, 1500) AS i(i)").await.unwrap();
+    // Each of 900 rows leads to 900, of which a check leaves one.
+    c.run("INSERT INTO firm VALUES (5)").await.unwrap();
+    c.run("INSERT INTO staff SELECT 5, i, 'x', i, NULL FROM generate_series(1, 900) AS i(i)").await.unwrap();
+    let crossed = "SELECT count(*) FROM staff s, staff m WHERE s.firm = $1 AND m.firm = s.firm AND m.mentor = s.mentor";
+    let planned = told(&mut c, crossed, &[Datum::Int4(5)], false).await;
+    assert_eq!(planned[0], format!("{:?}", "900"));
+    assert_eq!(told(&mut c, crossed, &[Datum::Int4(5)], true).await, planned);
     for (sql, count) in [
         ("SELECT count(*) FROM firm f, staff s WHERE f.id = $1 AND s.firm = f.id", "1500"),
         (
