@@ -1,8 +1,8 @@
 //! SELECT of up to three tables, each row found by key: the first table's as in `select`, the others' by an index whose
 //! first columns equal given values or columns of the tables before.
 //!
-//! 1. Of each table at most [`MOST`] rows are read, and what one more look-up finds, whether they are kept or not. Where
-//!    there are more, it is the general way's.
+//! 1. Of each table at most [`MOST`] rows are read, and what one more look-up finds, whether they are kept or not.
+//!    Where there are more, it is the general way's.
 //! 2. A row without partner in an optional table (LEFT JOIN) has NULLs for it; no condition but the join's own names
 //!    that table.
 //! 3. NULL equals nothing.
