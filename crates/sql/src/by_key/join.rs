@@ -158,7 +158,7 @@ impl Joined<'_> {
                 self.together.push(row);
             }
         }
-        assert!(self.together.len() <= 2 * MOST, "invariant 1: a row without partner, or one for each that was read");
+        assert!(self.together.len() <= read && read <= MOST, "invariant 1: {} of {read} rows", self.together.len());
         Ok(true)
     }
 

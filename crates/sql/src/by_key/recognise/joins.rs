@@ -3,15 +3,16 @@ use super::super::Action;
 use super::super::answer::Output;
 use super::super::join::{Check, Join, MOST_TABLES, Step, Value};
 use super::super::rows::{Comparing, Rows};
+use super::values::COMPARED;
 use super::{Comparison, Named, Scope, Seen, Term, called, rows_of, user_table};
 use std::ops::Range;
 use std::sync::Arc;
-use terrace_engine::{Catalog, DataType, Index, Table};
-use terrace_grammar::statement::{Alias, Distinct, Expr, FromItem, Ident, JoinKind, JoinOn, Name, Query, Select};
+use terrace_engine::{Catalog, Index, Table};
+use terrace_grammar::statement::{Alias, Body, Distinct, Expr, FromItem, Ident, JoinKind, JoinOn, Name, Query, Select};
 
 /// Tables of FROM.
 #[derive(Default)]
-struct From<'q> {
+struct Sources<'q> {
     tables: Vec<(&'q Name, Option<&'q Ident>)>,
     /// Conditions that all rows must meet, and the tables that each may name.
     inner: Vec<(&'q Expr, Range<usize>)>,
@@ -36,14 +37,14 @@ pub(super) fn join(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<
     let Query { at: _, with: None, body, order: _, limit, with_ties: false, offset: None, locking } = query else {
         return None;
     };
-    let select =
-        if let terrace_grammar::statement::Body::Select(select) = body { select.as_ref() } else { return None };
-    let Select { at: _, distinct: Distinct::No, items, from, filter, group: None, having: None, windows } = select
+    let Body::Select(select) = body else { return None };
+    let Select { at: _, distinct: Distinct::No, items, from, filter, group: None, having: None, windows } =
+        select.as_ref()
     else {
         return None;
     };
     (windows.is_empty() && locking.is_empty()).then_some(())?;
-    let mut sources = From::default();
+    let mut sources = Sources::default();
     from.iter().try_for_each(|item| sources.add(item))?;
     (2..=MOST_TABLES).contains(&sources.tables.len()).then_some(())?;
     let tables: Vec<Arc<Table>> =
@@ -67,7 +68,7 @@ pub(super) fn join(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<
     Some((tables, Action::Join(Box::new(join))))
 }
 
-fn named<'a>(tables: &'a [Arc<Table>], sources: &From<'a>) -> Vec<Named<'a>> {
+fn named<'a>(tables: &'a [Arc<Table>], sources: &Sources<'a>) -> Vec<Named<'a>> {
     let mut first = 0;
     let named = tables.iter().zip(&sources.tables).map(|(table, (name, alias))| {
         let named = Named { table, alias: called(name, *alias), first };
@@ -77,7 +78,7 @@ fn named<'a>(tables: &'a [Arc<Table>], sources: &From<'a>) -> Vec<Named<'a>> {
     named.collect()
 }
 
-impl<'q> From<'q> {
+impl<'q> Sources<'q> {
     /// `None`: it is not plain.
     fn add(&mut self, item: &'q FromItem) -> Option<()> {
         let begin = self.tables.len();
@@ -117,7 +118,7 @@ impl<'q> From<'q> {
 
 impl Scope<'_> {
     /// What all rows must meet, and of each optional table what its rows must.
-    fn conditions(&mut self, filter: Option<&Expr>, sources: &From<'_>) -> Option<(Vec<Term>, Vec<OwnTerms>)> {
+    fn conditions(&mut self, filter: Option<&Expr>, sources: &Sources<'_>) -> Option<(Vec<Term>, Vec<OwnTerms>)> {
         let mut terms = vec![];
         if let Some(filter) = filter {
             self.terms(filter, &mut terms)?;
@@ -141,8 +142,7 @@ impl Scope<'_> {
             Term::Given(_) => true,
             Term::Link(a, b) => {
                 let of = self.data_type(*a);
-                let plain = [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
-                self.table_of(*a) != self.table_of(*b) && of == self.data_type(*b) && plain.contains(&of)
+                self.table_of(*a) != self.table_of(*b) && of == self.data_type(*b) && COMPARED.contains(&of)
             }
         };
         let sound = terms.iter().all(inner) && terms.iter().chain(optional.iter().flatten().flatten()).all(links);

@@ -16,6 +16,11 @@ const INTEGER: KindOf = |of| matches!(of, DataType::Int2 | DataType::Int4 | Data
 const TEXT: KindOf = |of| matches!(of, DataType::Text | DataType::Varchar(_));
 const NUMERIC: KindOf = |of| matches!(of, DataType::Numeric(_));
 
+/// Types whose values are compared as an index compares them. Equality of floats is DataFusion's affair; literals of
+/// varchar(n) would be cut to length.
+pub(super) const COMPARED: [DataType; 5] =
+    [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
+
 fn is_a(kind: KindOf, one: DataType, other: DataType) -> bool {
     kind(one) && kind(other)
 }
@@ -27,9 +32,7 @@ impl Scope<'_> {
             DataType::Varchar(0) => DataType::Text,
             other => other,
         };
-        // Equality of floats is DataFusion's affair; literals of varchar(n) would be cut to length.
-        let plain = [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
-        plain.contains(&data_type).then_some(())?;
+        COMPARED.contains(&data_type).then_some(())?;
         if let Some(parameter) = self.parameter(value, data_type, Place::Compared(at)) {
             return Some(parameter);
         }

@@ -33,6 +33,7 @@ const STATEMENTS: &[(&[DataType], &str)] = {
         (&[Int8, Int4], "UPDATE t SET n = n + $1, m = $1 - m WHERE a = $2 RETURNING n, m"),
         (&[Int2, Int4], "UPDATE t SET n = $1 * n, m = m - $1 WHERE a = $2 RETURNING n, m"),
         (&[Int4, Int4], "UPDATE t SET m = m * $1 WHERE a = $2 RETURNING m"),
+        (&[Int8, Int4], "UPDATE t SET n = n + $1::int, m = $1::bigint WHERE a = $2 RETURNING n, m"),
         (&[Int4], "SELECT count(DISTINCT x) FROM t WHERE a >= $1"),
         (&[Int4], "DELETE FROM t WHERE a = $1 RETURNING b, p"),
         (&[Int4, Int4], "DELETE FROM t WHERE a = $1 AND b = $2"),
