@@ -4,7 +4,7 @@
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
 //! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
 //! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
-//! lost), [`inventory`] (what a restart will know), [`hardened`] (the same, at once), [`logged`] (the same in the log),
+//! lost), [`inventory`] (what a restart will know), [`journal`] (the same, soon), [`hardened`] (the same, at once), [`logged`] (the same in the log),
 //! [`attach`] (the restart), [`floors`] (what it need not repeat), [`trouble`] (a device that fails), [`tune`] (on,
 //! off, larger, smaller, other policies, while pages flow), [`stats`].
 //!
@@ -35,6 +35,7 @@ mod clean;
 mod floors;
 mod hardened;
 mod inventory;
+mod journal;
 mod lacking;
 mod layout;
 mod logged;
@@ -164,7 +165,7 @@ pub(crate) struct FlashHome {
     hardened: Hardened,
     /// Until the recorded redo LSN holds for memory again, after an opening: what the inventory holds for.
     listed_for: Mutex<Option<Lsn>>,
-    /// Bytes of inventory that may be written.
+    /// Bytes of frames for which inventory may be written.
     list_credit: AtomicU64,
     /// How long the keeper rests; how often it syncs, so that a power failure costs no more; bytes of log that are
     /// kept.

@@ -36,7 +36,7 @@
 
 use super::inventory::superblocks;
 use super::lacking::{BatchSpan, Lacking};
-use super::layout::{self, ENTRIES, Entry, Inventory, SECTORS, Stamp};
+use super::layout::{self, ENTRIES, Entry, Inventory, JOURNAL, Journal, SECTORS, Stamp};
 use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
@@ -297,18 +297,19 @@ impl FlashHome {
             let holds = stamp.filter(of_it).map(|stamp| stamp.holds);
             holds.map(|holds| if self.safeguards.has(Safeguard::Stamp) { holds } else { Lsn(u64::MAX) })
         };
-        let chunks = shape.sectors().div_ceil(SECTORS as u64);
-        let mut read = futures::stream::iter(0..chunks)
-            .map(|chunk| self.read_inventory(device, database, chunk))
+        let mut read = futures::stream::iter(0..layout::chunks(shape.sectors()))
+            .map(|chunk| self.read_chunk_head(device, database, chunk))
             .buffered(IN_FLIGHT);
-        let mut floor = None;
-        while let Some(sectors) = read.next().await {
+        let (mut floor, mut journal, mut last) = (None, Vec::new(), 0);
+        while let Some((sectors, journaled)) = read.next().await {
+            journal.extend(journaled);
             // Behind those of this size there may be others, of a larger tier.
             for (number, sector) in sectors.into_iter().filter(|(number, _)| *number < shape.sectors()) {
                 let here = u64::from(sector.index) * u64::from(shape.parts) + u64::from(sector.part);
                 let Some(bound) = bound(sector.life).filter(|_| sector.parts == shape.parts && here == number) else {
                     continue;
                 };
+                last = last.max(sector.journal);
                 let since = stamped(&sector).map_or(sector.since, |holds| holds.max(sector.since)).min(bound);
                 if since >= reach {
                     self.find_listed(&sector, since, bound);
@@ -316,39 +317,55 @@ impl FlashHome {
                 }
             }
         }
-        floor
+        let journaled = self.find_journaled(journal, shape, reach, last, bound).await;
+        floor.into_iter().chain(journaled).min()
     }
 
     fn find_listed(&self, sector: &Inventory, since: Lsn, bound: Lsn) {
         let mut partition = self.partition(sector.part).lock();
         let hardens = self.running.read().config.restart.hardens_on_flash();
-        partition.listed(sector.index as usize, since, if hardens { &sector.frames } else { &[] });
+        let named = if hardens { &sector.frames[..] } else { &[] };
+        partition.listed(sector.index as usize, since, sector.journal, named);
         let first = sector.index as usize * ENTRIES;
         let mut found = 0;
         for (i, entry) in sector.frames.iter().enumerate() {
-            let Some(entry) = entry.filter(|entry| entry.lsn <= bound) else { continue };
-            let entry = Entry { base: entry.base && self.safeguards.has(Safeguard::BaseEntries), ..entry };
-            let ours = entry.page.space == DATA && self.partition_of(entry.page) == sector.part;
-            found += u64::from(ours && partition.find_again((first + i) as u32, entry));
+            let Some(entry) = entry.and_then(|entry| self.counts(entry, sector.part, bound)) else { continue };
+            found += u64::from(partition.find_again((first + i) as u32, entry));
         }
         self.count_restored(|r| r.listed += found);
     }
 
-    /// The sectors of inventory in a chunk that are good, with their numbers.
-    async fn read_inventory(&self, device: &DeviceRef, database: u128, chunk: u64) -> Vec<(u64, Inventory)> {
+    /// What an entry of a life that ended at `bound` says of a frame of a partition, if it can be true.
+    pub(super) fn counts(&self, entry: Entry, part: u32, bound: Lsn) -> Option<Entry> {
+        let base = entry.base && self.safeguards.has(Safeguard::BaseEntries);
+        let ours = entry.page.space == DATA && self.partition_of(entry.page) == part;
+        (ours && entry.lsn <= bound).then_some(Entry { base, ..entry })
+    }
+
+    /// The sectors of inventory in a chunk that are good, with their numbers; and those of journal.
+    async fn read_chunk_head(
+        &self,
+        device: &DeviceRef,
+        database: u128,
+        chunk: u64,
+    ) -> (Vec<(u64, Inventory)>, Vec<Journal>) {
         let (at, first) = (layout::chunk_at(chunk, self.page_size), chunk * SECTORS as u64);
-        let there = (device.size().saturating_sub(at) / SECTOR as u64).min(SECTORS as u64) as usize;
+        let there = (device.size().saturating_sub(at) / SECTOR as u64).min((SECTORS + JOURNAL) as u64) as usize;
+        let mut found = (Vec::new(), Vec::new());
         if there == 0 {
-            return Vec::new();
+            return found;
         }
-        let decode = |i: usize, sector: &[u8]| Some((first + i as u64, Inventory::decode(sector, database)?));
+        let mut decode = |i: usize, sector: &[u8]| match i < SECTORS {
+            true => found.0.extend(Inventory::decode(sector, database).map(|sector| (first + i as u64, sector))),
+            false => found.1.extend(Journal::decode(sector, database)),
+        };
         if let Ok(all) = device.read(at, IoBuf::zeroed(there * SECTOR), Purpose::Flash).await {
-            return all.chunks_exact(SECTOR).enumerate().filter_map(|(i, sector)| decode(i, sector)).collect();
+            all.chunks_exact(SECTOR).enumerate().for_each(|(i, sector)| decode(i, sector));
+            return found;
         }
-        let mut found = Vec::new();
         for i in 0..there {
             let read = device.read(at + (i * SECTOR) as u64, IoBuf::zeroed(SECTOR), Purpose::Flash).await;
-            found.extend(read.ok().and_then(|sector| decode(i, &sector)));
+            read.iter().for_each(|sector| decode(i, sector));
         }
         found
     }

@@ -22,8 +22,8 @@
 //!    is the version with which the page's later changes begin. It still counts for the retain LSN, may go home as any
 //!    other, and becomes void when the page is written next. So a page in memory has one recLSN: since when all levels
 //!    below lack changes.
-//! 4. A listing pass: what was written before it began is listed when no sector is awaited any more, and synced then. A
-//!    page enters `fresh` before the pool lets go of it (invariant 3 of the tier), and leaves `passing` after the sync.
+//! 4. A pass names all frames that were written before it began, in inventory or `journal`, and syncs that. A page
+//!    enters `fresh` before the pool lets go of it (invariant 3 of the tier), and leaves `passing` after the sync.
 //! 5. After an opening the recorded redo LSN may lie above changes that pages still lack: they wait, or are dirty in
 //!    memory with an older recLSN. Until a checkpoint finds none of them, the inventory holds for what lies below the
 //!    retain LSN that the opening found (`inventory`, invariant 1).
@@ -73,30 +73,21 @@ impl FlashHome {
 
     /// Invariant 4: a pass begins, over all that was written by now.
     pub(super) fn begin_pass(&self) {
-        {
-            let mut unhard = self.unhard.lock();
-            let fresh = unhard.fresh.take();
-            unhard.passing = unhard.passing.into_iter().chain(fresh).min();
-        }
-        self.partitions.iter().for_each(|partition| partition.lock().await_changed());
-    }
-
-    /// Sectors are yet to be written for the pass.
-    pub(super) fn is_passing(&self) -> bool {
-        self.partitions.iter().any(|partition| partition.lock().is_awaited())
+        let mut unhard = self.unhard.lock();
+        let fresh = unhard.fresh.take();
+        unhard.passing = unhard.passing.into_iter().chain(fresh).min();
     }
 
     pub(super) fn end_pass(&self) {
         self.unhard.lock().passing = None;
     }
 
-    /// Lists and syncs all that has been written by now, at once: somebody waits for the redo LSN. (What fails counts
+    /// Journals and syncs all that has been written by now, at once: somebody waits for the redo LSN. (What fails counts
     /// on; the redo LSN then waits for the next pass.)
     pub(crate) async fn harden(&self) {
         let mut keeping = self.keeping.lock().await;
         if self.has_two_floors() && self.oldest_unhard().is_some() {
-            self.begin_pass();
-            self.list_pass(&mut keeping).await;
+            self.journal_pass(&mut keeping).await;
         }
     }
 

@@ -192,7 +192,7 @@ impl FlashHome {
             return self.log_records(&mut keeping, false).await;
         }
         let ticket = self.ticket();
-        let due = Due { old: Lsn(0), changed: true };
+        let due = Due { changed: true, ..Due::default() };
         while self.list(&mut keeping, due, AT_ONCE).await == AT_ONCE && self.series() != 0 {}
         // Where that fails the series ends.
         if !keeping.unsynced || self.sync_inventory(&mut keeping).await {
@@ -260,8 +260,10 @@ impl FlashHome {
     /// Invariant 7: all sectors are of the series; whether that is so now.
     async fn list_whole(&self, keeping: &mut Keeping) -> bool {
         self.partitions.iter().for_each(|partition| partition.lock().await_changed());
-        self.list_pass(keeping).await;
-        !self.is_passing()
+        let is_awaited = || self.partitions.iter().any(|partition| partition.lock().is_awaited());
+        let due = Due { changed: true, ..Due::default() };
+        while self.is_on() && is_awaited() && self.list(keeping, due, AT_ONCE).await > 0 {}
+        !is_awaited() && self.sync_inventory(keeping).await
     }
 
     /// Invariant 6.

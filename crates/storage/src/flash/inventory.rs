@@ -1,5 +1,6 @@
 //! Writing the inventory: what a restart will know of the frames. A task writes a sector when pages have entered its
-//! frames, and again before the log forgets what lies behind its `since`.
+//! frames, and again before the log forgets what lies behind its `since`. (With two floors the `journal` says sooner
+//! what has entered; then the sectors follow at leisure.)
 //!
 //! Source: thesis, section 4.3.4 (the FC flusher thread; its pace adapts here, which the thesis leaves to later).
 //!
@@ -14,7 +15,8 @@
 //!    change is a fresh beginning.
 //! 2. Nothing waits for a sector, and none has to be durable before another (`layout`, invariant 1). A page that leaves
 //!    the tier makes none false: its next change is in the log.
-//! 3. The inventory takes about an eighth of the bytes that frames take at most, and a little.
+//! 3. The inventory takes about an eighth of the bytes that frames take at most, and a little; a 32nd part where there
+//!    is a journal.
 //! 4. The superblock in the slot that the control file's life uses is not overwritten.
 //! 5. The superblock has room for some lives only. Sectors are written anew before theirs leaves it.
 
@@ -31,11 +33,15 @@ use futures::future::{Either, join_all, select};
 use terrace_device::{DeviceRef, IoBuf, Purpose, SECTOR};
 use terrace_env::Nanos;
 
-/// Frames' bytes for each byte of inventory (invariant 3), and the sectors that each round may write besides.
-pub(super) const FRAME_BYTES: u64 = 8;
-const AT_LEAST: u64 = 16;
+/// Frames' bytes for each byte of inventory, and the sectors that each round may write besides (invariant 3): without
+/// a journal, and with one.
+const PACE: (u64, u64) = (8, 16);
+const PACE_BEHIND_JOURNAL: (u64, u64) = (32, 4);
 /// The most sectors of a round.
-const AT_MOST: u64 = 256;
+pub(super) const AT_MOST: u64 = 256;
+/// With two floors there are so many passes in the time after which what was written is synced otherwise: a restart
+/// reads the log of one of them more.
+const PASSES: u32 = 5;
 /// Sectors are written again when the redo LSN is beyond them by this part of what the log keeps.
 const OF_RETENTION: u64 = 4;
 
@@ -46,9 +52,12 @@ pub(super) struct Keeping {
     part: u32,
     index: usize,
     pub(super) unsynced: bool,
-    synced: Nanos,
-    /// A pass is under way.
-    passes: bool,
+    pub(super) synced: Nanos,
+    /// A sector could not be written, since this was false.
+    pub(super) failed: bool,
+    /// The next number of a sector of journal, and how many such sectors its ring has (0: not known).
+    pub(super) number: u64,
+    pub(super) ring: u64,
     /// The series of hardened records that all sectors are of, or of which the log has a table; where that begins.
     pub(super) whole: u32,
     pub(super) table: Lsn,
@@ -83,49 +92,29 @@ impl FlashHome {
 
     async fn list_some(&self) {
         let mut keeping = self.keeping.lock().await;
-        let credit = self.list_credit.load(Ordering::Relaxed) / SECTOR as u64;
-        let most = (AT_LEAST + credit).min(AT_MOST);
+        let (frame_bytes, at_least) = if self.has_two_floors() { PACE_BEHIND_JOURNAL } else { PACE };
+        let each = SECTOR as u64 * frame_bytes;
+        let most = (at_least + self.list_credit.load(Ordering::Relaxed) / each).min(AT_MOST);
         // What is old is more urgent than what has changed.
-        let old = Due { old: self.too_old(), changed: false };
+        let old = Due { old: self.too_old(), ..Due::default() };
         let written = self.list(&mut keeping, old, AT_MOST).await;
         let changed = self.list(&mut keeping, Due { changed: true, ..old }, most.saturating_sub(written)).await;
-        let spent = changed * SECTOR as u64;
+        let spent = changed * each;
         let _ = self.list_credit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |c| Some(c.saturating_sub(spent)));
-        let now = self.env.now();
-        let due = now.0.saturating_sub(keeping.synced.0) >= self.sync_every.as_nanos() as u64;
-        match keeping.passes {
-            true if !self.is_passing() => self.end_listing(&mut keeping).await,
-            false if due && self.has_two_floors() && self.oldest_unhard().is_some() => {
-                self.begin_pass();
-                keeping.passes = true;
-            }
-            _ if due && keeping.unsynced => drop(self.sync_inventory(&mut keeping).await),
-            _ => {}
-        }
-    }
-
-    /// Writes all sectors that a pass waits for, and what else has changed.
-    pub(super) async fn list_pass(&self, keeping: &mut Keeping) {
-        keeping.passes = true;
-        let due = Due { old: self.too_old(), changed: true };
-        while self.is_on() && self.is_passing() && self.list(keeping, due, AT_MOST).await > 0 {}
-        if !self.is_passing() {
-            self.end_listing(keeping).await;
-        }
-    }
-
-    /// All sectors of the pass are written (`floors`, invariant 4).
-    async fn end_listing(&self, keeping: &mut Keeping) {
-        keeping.passes = false;
-        if self.sync_inventory(keeping).await {
-            self.end_pass();
+        let waits = self.has_two_floors() && self.oldest_unhard().is_some();
+        let every = if waits { self.sync_every / PASSES } else { self.sync_every };
+        let due = self.env.now().0.saturating_sub(keeping.synced.0) >= every.as_nanos() as u64;
+        if due && self.has_two_floors() {
+            self.journal_pass(&mut keeping).await;
+        } else if due && keeping.unsynced {
+            self.sync_inventory(&mut keeping).await;
         }
     }
 
     /// Everything is home: lists all that is in the tier.
     pub(crate) async fn list_all(&self) {
         let mut keeping = self.keeping.lock().await;
-        let due = Due { old: self.too_old(), changed: true };
+        let due = Due { old: self.too_old(), changed: true, ..Due::default() };
         while self.is_on() && self.list(&mut keeping, due, AT_MOST).await > 0 {}
         if keeping.unsynced {
             self.sync_inventory(&mut keeping).await;
@@ -150,6 +139,16 @@ impl FlashHome {
         there
     }
 
+    /// The device, where something may be written of the frames.
+    pub(super) fn listable(&self) -> Option<DeviceRef> {
+        self.device().filter(|_| self.is_warm() && !self.logs() && self.within_budget())
+    }
+
+    /// Invariant 1: what holds for all frames that are looked at from now on.
+    pub(super) fn listed_since(&self) -> Lsn {
+        if self.safeguards.has(Safeguard::ListedLsn) { self.since() } else { self.log.durable() }
+    }
+
     fn too_old(&self) -> Lsn {
         Lsn(self.log.redo_lsn().0.saturating_sub(self.retention / OF_RETENTION))
     }
@@ -158,23 +157,19 @@ impl FlashHome {
     /// this began.
     pub(super) async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
         let life = self.life.load(Ordering::Acquire);
-        let wanted = most > 0 && self.is_warm() && !self.logs() && self.within_budget();
-        let (Some(device), Some(identity)) = (self.device().filter(|_| wanted), self.identity.get()) else { return 0 };
+        let (Some(device), Some(identity)) = (self.listable().filter(|_| most > 0), self.identity.get()) else { return 0 };
         let (parts, series) = (self.parts.load(Ordering::Acquire), self.series());
         let mut sectors = Vec::new();
-        // Invariant 1.
-        let since = match self.safeguards.has(Safeguard::ListedLsn) {
-            true => self.since(),
-            false => self.log.durable(),
-        };
+        let since = self.listed_since();
         for _ in 0..=parts {
             let part = keeping.part % parts;
             while (sectors.len() as u64) < most {
                 let mut partition = self.partition(part).lock();
                 let Some(index) = partition.next_due(keeping.index, due) else { break };
-                let Listed { frames, voided } = partition.list(index, since, series != 0);
+                let Listed { frames, voided } = partition.list(index, (since, keeping.number), series != 0);
                 keeping.index = index + 1;
-                let sector = Inventory { life, since, part, parts, index: index as u32, series, frames };
+                let (index, journal) = (index as u32, keeping.number);
+                let sector = Inventory { life, since, part, parts, index, series, journal, frames };
                 sectors.push((part, voided && series != 0, sector));
             }
             if sectors.len() as u64 == most {
@@ -202,6 +197,7 @@ impl FlashHome {
                 }
                 Err(error) => {
                     self.end_series();
+                    keeping.failed = true;
                     self.partition(part).lock().unlisted(index as usize);
                     self.note_failure(Trouble::Write, &"the inventory", &error);
                 }

@@ -1,5 +1,9 @@
 //! What lies where on the flash device (*format*): a sector of identity, two superblocks, a stamp, and from 64 KiB on
-//! chunks: 16 sectors of inventory, and frames behind them. A device grows at its end, and nothing on it moves.
+//! chunks. A device grows at its end, and nothing on it moves.
+//!
+//! ```text
+//! a chunk   | 16 sectors of inventory | 4 of journal | frames, 251 for each sector of inventory |
+//! ```
 //!
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, section 4.3.4: records that are hardened
 //! with the log's position before. Here the position is that of a sector of records.
@@ -15,19 +19,28 @@
 //!    refused for it.
 //! 4. A stamp says the same of all sectors of its life and *series*, up to a later LSN (`hardened`); or that the log
 //!    has the series' records (`logged`). Who does not know it, or does not trust the device, finds less.
+//! 5. A sector of *journal* says the same of frames anywhere. All of them are a ring; each has a number, and so has a
+//!    sector of inventory: what the journal says in sectors with that number and above is newer. (Which one is believed
+//!    of two only decides which frames are found: both are true.)
 
+use super::FrameId;
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::head::{self, Head, Verdict};
 use crate::home::disk::PAGES_AT;
 use crate::types::{Lsn, PageId};
 use terrace_device::{IoBuf, SECTOR};
 
-/// Entries in a sector of inventory; such sectors in a chunk, and frames.
+/// Entries in a sector of inventory, and of journal; such sectors in a chunk, and frames.
 pub(super) const ENTRIES: usize = (SECTOR - size_of::<InventoryFront>()) / size_of::<EntryBytes>();
+pub(super) const JOURNALED: usize = (SECTOR - size_of::<JournalFront>()) / size_of::<JournalBytes>();
 pub(super) const SECTORS: usize = 16;
+pub(super) const JOURNAL: usize = 4;
 const FRAMES: u64 = (ENTRIES * SECTORS) as u64;
-const INVENTORY_MAGIC: u64 = u64::from_le_bytes(*b"TERRAINV");
-const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATIR");
+/// Bytes of a chunk before its frames.
+const CHUNK_HEAD: u64 = ((SECTORS + JOURNAL) * SECTOR) as u64;
+const INVENTORY_MAGIC: u64 = u64::from_le_bytes(*b"TERRAIN2");
+const JOURNAL_MAGIC: u64 = u64::from_le_bytes(*b"TERRAJRN");
+const SUPER_MAGIC: u64 = u64::from_le_bytes(*b"TERRATI2");
 const STAMP_MAGIC: u64 = u64::from_le_bytes(*b"TERRASTP");
 /// Lives before the present one whose inventory counts: as many as one write of 512 bytes holds.
 pub(super) const ANCESTORS: usize = 28;
@@ -37,7 +50,7 @@ const SUPER_COVERED: usize = size_of::<SuperFront>() + ANCESTORS * size_of::<Lif
 
 layout! {
     /// The front of a sector of inventory. The CRC of its head covers the sector.
-    struct InventoryFront: 64 {
+    struct InventoryFront: 80 {
         0 head: Head,
         16 database: U128,
         32 life: U64,
@@ -47,6 +60,32 @@ layout! {
         56 index: U32,
         /// Invariant 4; 0: none.
         60 series: U32,
+        /// Invariant 5.
+        64 journal: U64,
+        72 zeros: [u8; 8],
+    }
+}
+
+layout! {
+    /// The front of a sector of journal. The CRC of its head covers the sector.
+    struct JournalFront: 64 {
+        0 head: Head,
+        16 database: U128,
+        32 life: U64,
+        40 since: U64,
+        48 number: U64,
+        56 parts: U32,
+        /// Sectors of the ring.
+        60 ring: U32,
+    }
+}
+
+layout! {
+    /// What a frame may hold; page 0: there are no more.
+    struct JournalBytes: 24 {
+        0 entry: EntryBytes,
+        16 part: U32,
+        20 frame: U32,
     }
 }
 
@@ -95,12 +134,23 @@ layout! {
 /// Where a frame lies.
 pub(super) fn frame_at(number: u64, page_size: usize) -> u64 {
     let in_chunk = number % FRAMES * page_size as u64;
-    chunk_at(number / FRAMES, page_size) + (SECTORS * SECTOR) as u64 + in_chunk
+    chunk_at(number / FRAMES, page_size) + CHUNK_HEAD + in_chunk
 }
 
 /// Where a chunk's sectors of inventory begin.
 pub(super) fn chunk_at(chunk: u64, page_size: usize) -> u64 {
-    PAGES_AT + chunk * ((SECTORS * SECTOR) as u64 + FRAMES * page_size as u64)
+    PAGES_AT + chunk * (CHUNK_HEAD + FRAMES * page_size as u64)
+}
+
+/// Chunks of a tier with so many sectors of inventory.
+pub(super) fn chunks(sectors: u64) -> u64 {
+    sectors.div_ceil(SECTORS as u64)
+}
+
+/// Where the sector of journal with a number lies, in a ring of so many.
+pub(super) fn journal_at(number: u64, ring: u64, page_size: usize) -> u64 {
+    let (chunk, place) = (number % ring / JOURNAL as u64, number % ring % JOURNAL as u64);
+    chunk_at(chunk, page_size) + (SECTORS as u64 + place) * SECTOR as u64
 }
 
 /// Where a sector of inventory lies.
@@ -111,7 +161,7 @@ pub(super) fn sector_at(number: u64, page_size: usize) -> u64 {
 /// Bytes of a device with so many frames and sectors of inventory.
 pub(super) fn end(frames: u64, sectors: u64, page_size: usize) -> u64 {
     let frames = frame_at(frames.saturating_sub(1), page_size) + page_size as u64;
-    frames.max(sector_at(sectors.saturating_sub(1), page_size) + SECTOR as u64)
+    frames.max(chunk_at(chunks(sectors).saturating_sub(1), page_size) + CHUNK_HEAD)
 }
 
 /// What the inventory says of a frame.
@@ -128,6 +178,16 @@ impl Entry {
     pub(super) fn of(page: PageId, lsn: Lsn) -> Entry {
         Entry { page, lsn, base: false }
     }
+
+    fn to_bytes(self) -> EntryBytes {
+        let page = self.page.to_u64() | if self.base { BASE } else { 0 };
+        EntryBytes { page: page.into(), lsn: self.lsn.0.into() }
+    }
+
+    fn from_bytes(bytes: &EntryBytes) -> Option<Entry> {
+        let (page, base) = (PageId::from_u64(bytes.page.get() & !BASE), bytes.page.get() & BASE != 0);
+        (bytes.page != 0).then_some(Entry { page, lsn: Lsn(bytes.lsn.get()), base })
+    }
 }
 
 /// A sector of inventory: frames `index * ENTRIES..` of partition `part` of `parts`.
@@ -141,6 +201,8 @@ pub(super) struct Inventory {
     pub(super) index: u32,
     /// Invariant 4; 0: none.
     pub(super) series: u32,
+    /// Invariant 5.
+    pub(super) journal: u64,
     /// One for each frame, up to the last that holds something.
     pub(super) frames: Vec<Option<Entry>>,
 }
@@ -150,9 +212,8 @@ impl Inventory {
         let mut out = IoBuf::zeroed(SECTOR);
         let bytes = out[size_of::<InventoryFront>()..].chunks_exact_mut(size_of::<EntryBytes>());
         for (entry, bytes) in self.frames.iter().zip(bytes) {
-            let Some(Entry { page, lsn, base }) = entry else { continue };
-            let page = page.to_u64() | if *base { BASE } else { 0 };
-            bytes.copy_from_slice(EntryBytes { page: page.into(), lsn: lsn.0.into() }.as_bytes());
+            let Some(entry) = entry else { continue };
+            bytes.copy_from_slice(entry.to_bytes().as_bytes());
         }
         *front_mut(&mut out) = InventoryFront {
             head: Head::default(),
@@ -163,6 +224,8 @@ impl Inventory {
             parts: self.parts.into(),
             index: self.index.into(),
             series: self.series.into(),
+            journal: self.journal.into(),
+            zeros: [0; 8],
         };
         head::seal(&mut out, INVENTORY_MAGIC, SECTOR);
         out
@@ -175,10 +238,6 @@ impl Inventory {
         }
         let found: &InventoryFront = front(sector);
         let entries = <[EntryBytes]>::ref_from_bytes(&sector[size_of::<InventoryFront>()..]).ok()?;
-        let entry = |e: &EntryBytes| {
-            let (page, base) = (PageId::from_u64(e.page.get() & !BASE), e.page.get() & BASE != 0);
-            (e.page != 0).then_some(Entry { page, lsn: Lsn(e.lsn.get()), base })
-        };
         (found.database == database && found.part < found.parts).then(|| Inventory {
             life: found.life.get(),
             since: Lsn(found.since.get()),
@@ -186,7 +245,66 @@ impl Inventory {
             parts: found.parts.get(),
             index: found.index.get(),
             series: found.series.get(),
-            frames: entries.iter().map(entry).collect(),
+            journal: found.journal.get(),
+            frames: entries.iter().map(Entry::from_bytes).collect(),
+        })
+    }
+}
+
+/// A sector of journal: frames that pages have entered, anywhere (invariant 5).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Journal {
+    pub(super) life: u64,
+    /// Invariant 1.
+    pub(super) since: Lsn,
+    pub(super) number: u64,
+    /// Sectors of the ring when it was written.
+    pub(super) ring: u32,
+    pub(super) parts: u32,
+    /// `JOURNALED` at most.
+    pub(super) entries: Vec<(FrameId, Entry)>,
+}
+
+impl Journal {
+    pub(super) fn encode(&self, database: u128) -> IoBuf {
+        assert!(self.entries.len() <= JOURNALED, "{} entries", self.entries.len());
+        let mut out = IoBuf::zeroed(SECTOR);
+        let bytes = out[size_of::<JournalFront>()..].chunks_exact_mut(size_of::<JournalBytes>());
+        for ((at, entry), bytes) in self.entries.iter().zip(bytes) {
+            let entry = JournalBytes { entry: entry.to_bytes(), part: at.part.into(), frame: at.frame.into() };
+            bytes.copy_from_slice(entry.as_bytes());
+        }
+        *front_mut(&mut out) = JournalFront {
+            head: Head::default(),
+            database: database.into(),
+            life: self.life.into(),
+            since: self.since.0.into(),
+            number: self.number.into(),
+            parts: self.parts.into(),
+            ring: self.ring.into(),
+        };
+        head::seal(&mut out, JOURNAL_MAGIC, SECTOR);
+        out
+    }
+
+    /// What a sector of this database says; `None` where there are none.
+    pub(super) fn decode(sector: &[u8], database: u128) -> Option<Journal> {
+        if head::look(sector, JOURNAL_MAGIC, SECTOR) != Verdict::Good {
+            return None;
+        }
+        let found: &JournalFront = front(sector);
+        let entries = <[JournalBytes]>::ref_from_bytes(&sector[size_of::<JournalFront>()..]).ok()?;
+        let entry = |bytes: &JournalBytes| {
+            let at = FrameId { part: bytes.part.get(), frame: bytes.frame.get() };
+            Entry::from_bytes(&bytes.entry).map(|entry| (at, entry))
+        };
+        (found.database == database).then(|| Journal {
+            life: found.life.get(),
+            since: Lsn(found.since.get()),
+            number: found.number.get(),
+            ring: found.ring.get(),
+            parts: found.parts.get(),
+            entries: entries.iter().map_while(entry).collect(),
         })
     }
 }

@@ -273,12 +273,12 @@ fn frames_go_when_their_records_are_hard() {
         let frame = part.allocate(page(no), None, Lsn(7)).unwrap_or_else(|why| panic!("page {no}: {why:?}")).frame;
         assert!(part.start_write(frame) && part.end_write(frame, Written::Clean));
     }
-    let named = |part: &mut Partition| part.list(1, Lsn(1), true).frames.into_iter().flatten().count();
+    let named = |part: &mut Partition| part.list(1, (Lsn(1), 0), true).frames.into_iter().flatten().count();
     assert_eq!(named(&mut part), 2);
     part.begin_shrink(8);
     let last = totals.queue.tickets.load(Ordering::Acquire);
     assert!(last == 2 && !part.end_shrink(0) && !part.end_shrink(last - 1));
-    assert_eq!(part.next_due(1, Due { old: Lsn(0), changed: true }), Some(1), "it is to be written");
+    assert_eq!(part.next_due(1, Due { changed: true, ..Due::default() }), Some(1), "it is to be written");
     assert_eq!(named(&mut part), 0);
     assert!(part.end_shrink(last));
     part.assert_sound();
@@ -335,13 +335,75 @@ fn the_log_says_which_found_frames_are_current() {
     part.set_read(2);
     assert_eq!(part.unread_dirty(), [(9, page(8))]);
     // What it says is what is there; a sector that has not changed is written again only when it is old.
-    let due = |old, changed| Due { old: Lsn(old), changed };
+    let due = |old, changed| Due { old: Lsn(old), changed, ..Due::default() };
     assert_eq!(part.next_due(0, due(50, true)), None, "nothing has entered since");
-    let listed: Vec<_> = part.list(0, Lsn(40), false).frames.into_iter().flatten().collect();
+    let listed: Vec<_> = part.list(0, (Lsn(40), 0), false).frames.into_iter().flatten().collect();
     assert_eq!(listed, [(1, 110), (5, 20), (7, 55), (8, 57)].map(|(no, lsn)| Entry::of(page(no), Lsn(lsn))));
     assert_eq!((part.next_due(0, due(40, true)), part.next_due(0, due(41, false))), (None, Some(0)));
     part.unlisted(0);
     assert_eq!(part.next_due(0, due(0, true)), Some(0));
+}
+
+/// What has entered is journaled once, or listed; what is journaled is listed before its number is used again.
+#[test]
+fn what_has_entered_is_journaled_or_listed() {
+    let mut part = Partition::new(Arc::default());
+    part.set_order(FlashOrder::Lru2);
+    part.grow(2 * ENTRIES as u32);
+    let admit = |part: &mut Partition, no: u64| {
+        let frame = part.allocate(page(no), None, Lsn(100 + no)).expect("frames are free").frame;
+        assert!(part.start_write(frame) && part.end_write(frame, Written::Clean));
+        frame
+    };
+    let crowded = Due { crowded: true, ..Due::default() };
+    let behind = |behind| Due { behind, ..Due::default() };
+    let entry = |no: u64| (no as u32, Entry::of(page(no), Lsn(100 + no)));
+    (0..31).for_each(|no| assert_eq!(admit(&mut part, no), no as u32));
+    assert_eq!(part.next_due(0, crowded), None);
+    assert_eq!(part.journal(7, 30), (0..30).map(entry).collect::<Vec<_>>());
+    assert_eq!(part.journal(8, 30), [entry(30)], "what did not fit");
+    assert_eq!(part.journal(9, 30), [], "once");
+    assert_eq!((part.next_due(0, behind(7)), part.next_due(0, behind(8))), (None, Some(0)), "the oldest number counts");
+    // Written in the inventory, it needs no journal, nor does what enters until then.
+    admit(&mut part, 31);
+    part.list(0, (Lsn(1), 9), false);
+    assert_eq!((part.next_due(0, behind(u64::MAX)), part.journal(9, 30)), (None, vec![]));
+    // A write that failed is to be repeated.
+    part.unjournaled(3);
+    assert_eq!(part.journal(10, 30), [entry(3)]);
+    (32..64).for_each(|no| assert_eq!(admit(&mut part, no), no as u32));
+    assert_eq!(part.next_due(0, crowded), Some(0), "32 frames");
+    part.list(0, (Lsn(1), 11), false);
+    assert_eq!(part.next_due(0, crowded), None);
+    part.unlisted(0);
+    assert_eq!((part.next_due(0, crowded), part.journal(12, 500).len()), (Some(0), 64), "all of them again");
+    // A frame that holds nothing by now.
+    let frame = admit(&mut part, 64);
+    assert_eq!(part.invalidate(page(64), false, true), Some(None));
+    assert_eq!((frame, part.journal(13, 500)), (64, vec![]));
+    part.assert_sound();
+}
+
+/// The newer statement about a frame counts, and the newer version of a page.
+#[test]
+fn what_the_journal_says_replaces_what_the_inventory_said_before() {
+    let mut part = Partition::new(Arc::default());
+    part.set_order(FlashOrder::Lru2);
+    part.grow(4);
+    let entry = |no, lsn| Entry::of(page(no), Lsn(lsn));
+    part.listed(0, Lsn(5), 40, &[]);
+    assert!(part.find_again(0, entry(1, 10)) && part.find_again(1, entry(2, 20)));
+    assert_eq!(part.find_journaled(39, 0, entry(7, 90)), (false, false), "the inventory was written after that");
+    assert_eq!(part.find_journaled(40, 0, entry(3, 30)), (true, true));
+    assert_eq!(part.find_journaled(41, 2, entry(1, 11)), (true, false));
+    assert_eq!(part.find_journaled(42, 3, entry(2, 19)), (false, false), "an older version");
+    assert_eq!(part.find_journaled(43, 2, entry(1, 12)), (true, true), "the journal's own, and newer");
+    assert_eq!(part.find_journaled(44, 4, entry(5, 50)), (false, false), "there is no such frame");
+    assert_eq!([1, 2, 3].map(|no| part.find(page(no))), [Some(2), Some(1), Some(0)]);
+    let behind = |behind| Due { behind, ..Due::default() };
+    assert_eq!((part.next_due(0, behind(39)), part.next_due(0, behind(41))), (None, Some(0)), "it is to be listed");
+    part.end_finding(Lsn(1000), Lsn(1000), |_| ());
+    part.assert_sound();
 }
 
 /// A page whose frame became void by a change is listed as a base until its frame is used again: the frame that was
@@ -357,7 +419,7 @@ fn a_free_frame_is_listed_as_a_base() {
         assert!(part.start_write(frame) && part.end_write(frame, Written::Clean));
         frame
     };
-    let list = |part: &mut Partition, hard| part.list(0, Lsn(1), hard).frames;
+    let list = |part: &mut Partition, hard| part.list(0, (Lsn(1), 0), hard).frames;
     let base = |no, lsn| Some(Entry { base: true, ..Entry::of(page(no), Lsn(lsn)) });
     assert_eq!([admit(&mut part, 1, 10), admit(&mut part, 2, 20)], [0, 1]);
     for no in [2, 1] {

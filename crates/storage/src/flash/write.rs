@@ -195,7 +195,7 @@ impl FlashHome {
                 all[i * self.page_size..][..self.page_size].copy_from_slice(frames[frame].1);
             }
             self.spend(all.len() as u64);
-            self.list_credit.fetch_add(all.len() as u64 / super::inventory::FRAME_BYTES, Ordering::Relaxed);
+            self.list_credit.fetch_add(all.len() as u64, Ordering::Relaxed);
             let pending = self.count_pending();
             let first = self.number(frames[run[0]].0);
             let (device, offset) = (device.clone(), self.offset(frames[run[0]].0));

@@ -9,25 +9,29 @@ fn page(no: u32) -> PageId {
 
 #[test]
 fn nothing_overlaps() {
-    assert_eq!((ENTRIES, FRAMES), (252, 4032));
+    assert_eq!((ENTRIES, FRAMES), (251, 4016));
     for page_size in [4096, 8192, 32768] {
         let mut places: Vec<(u64, u64)> = (0..3 * FRAMES).map(|n| (frame_at(n, page_size), page_size as u64)).collect();
         places.extend((0..3 * SECTORS as u64).map(|n| (sector_at(n, page_size), SECTOR as u64)));
+        let ring = chunks(3 * SECTORS as u64) * JOURNAL as u64;
+        places.extend((0..ring).map(|n| (journal_at(n, ring, page_size), SECTOR as u64)));
+        assert_eq!(journal_at(7 * ring + 5, ring, page_size), journal_at(5, ring, page_size));
         places.sort_unstable();
         assert_eq!(places[0].0, PAGES_AT);
         assert!(places.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0), "pages of {page_size}");
         let (at, length) = places[places.len() - 1];
         assert_eq!(end(3 * FRAMES, 3 * SECTORS as u64, page_size), at + length);
     }
-    assert_eq!(end(1, 17, 4096), sector_at(16, 4096) + SECTOR as u64, "more sectors than the frames' chunks have");
+    let (two, journal) = (sector_at(16, 4096), ((SECTORS + JOURNAL) * SECTOR) as u64);
+    assert_eq!(end(1, 17, 4096), two + journal, "more sectors than the frames' chunks have");
 }
 
 #[test]
 fn an_inventory_comes_back_and_damage_is_noticed() {
     let mut frames = vec![None; ENTRIES];
-    (frames[0], frames[251]) = (Some(Entry::of(page(7), Lsn(1 << 40))), Some(Entry::of(page(u32::MAX), Lsn(9))));
+    (frames[0], frames[250]) = (Some(Entry::of(page(7), Lsn(1 << 40))), Some(Entry::of(page(u32::MAX), Lsn(9))));
     frames[9] = Some(Entry { base: true, ..Entry::of(page(u32::MAX), Lsn(8)) });
-    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, frames };
+    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, journal: 1 << 33, frames };
     let sector = inventory.encode(DATABASE);
     assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory.clone()));
     let astray = Inventory { part: 16, ..inventory };
@@ -39,6 +43,26 @@ fn an_inventory_comes_back_and_damage_is_noticed() {
         assert_eq!(Inventory::decode(&other, DATABASE), None, "byte {at}");
     }
     assert_eq!(Inventory::decode(&IoBuf::zeroed(SECTOR), DATABASE), None);
+}
+
+#[test]
+fn a_journal_comes_back_and_damage_is_noticed() {
+    let entry = |n: usize| {
+        let entry = Entry { base: n.is_multiple_of(3), ..Entry::of(page(n as u32), Lsn(9 + n as u64)) };
+        (FrameId { part: n as u32 % 16, frame: 7 * n as u32 }, entry)
+    };
+    for count in [0, 1, JOURNALED] {
+        let entries = (0..count).map(entry).collect();
+        let journal = Journal { life: 3, since: Lsn(88), number: 1 << 40, ring: 64, parts: 16, entries };
+        let sector = journal.encode(DATABASE);
+        assert_eq!(Journal::decode(&sector, DATABASE), Some(journal));
+        assert_eq!((Journal::decode(&sector, DATABASE + 1), Inventory::decode(&sector, DATABASE)), (None, None));
+        for at in (0..SECTOR).step_by(97) {
+            let mut other = IoBuf::padded(&sector);
+            other[at] ^= 4;
+            assert_eq!(Journal::decode(&other, DATABASE), None, "byte {at}");
+        }
+    }
 }
 
 #[test]

@@ -12,11 +12,35 @@
 
 use super::Partition;
 use crate::flash::FrameId;
-use crate::flash::layout::{ENTRIES, Entry};
+use crate::flash::layout::{ENTRIES, Entry, JOURNAL, JOURNALED, SECTORS};
 use crate::flash::logged::{GROUP, Record as Logged};
 use crate::flash::record::{FrameState, Record};
 use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
+
+/// Frames of a sector, a bit each.
+#[derive(Clone, Copy, Default)]
+struct Frames([u64; ENTRIES.div_ceil(64)]);
+
+impl Frames {
+    const ALL: Frames = Frames([u64::MAX; ENTRIES.div_ceil(64)]);
+
+    fn set(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    fn clear(&mut self, at: usize) {
+        self.0[at / 64] &= !(1 << (at % 64));
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.0[at / 64] & 1 << (at % 64) != 0
+    }
+
+    fn count(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+}
 
 /// A sector of inventory.
 #[derive(Clone, Copy, Default)]
@@ -25,11 +49,17 @@ pub(super) struct Sector {
     since: Lsn,
     /// A page has entered one of its frames since.
     changed: bool,
-    /// It is to be written before the pass under way ends (`floors`, invariant 4).
+    /// Of those frames: the ones that the journal does not name yet, a bit each; the first number of a sector of
+    /// journal that names others.
+    entered: Frames,
+    journaled: Option<u64>,
+    /// Sectors of journal below this number lie before it.
+    journal: u64,
+    /// All records are being written (`hardened`, invariant 7), and this is one of them.
     awaited: bool,
     /// Of a series of hardened records: the frames that the device names, or may, a bit each; one of them has become
     /// void since; the last ticket.
-    named: [u64; ENTRIES.div_ceil(64)],
+    named: Frames,
     voided: bool,
     pub(super) ticket: u64,
 }
@@ -43,22 +73,27 @@ pub(in crate::flash) struct Listed {
 
 impl Sector {
     /// It is written now.
-    fn written(self, since: Lsn) -> Sector {
-        Sector { since, ticket: self.ticket, ..Sector::default() }
-    }
-
-    fn name(&mut self, at: usize) {
-        self.named[at / 64] |= 1 << (at % 64);
+    fn written(self, since: Lsn, journal: u64) -> Sector {
+        Sector { since, journal, ticket: self.ticket, ..Sector::default() }
     }
 }
 
+/// Sectors of which more frames than this have changed are written themselves, not journaled. So all that a pass
+/// journals fits into the ring: 31 entries for each sector, of which it has room for 42 (`journal`, invariant 3).
+const CROWDED: u32 = ENTRIES as u32 / 8;
+const _: () = assert!(CROWDED as usize * SECTORS <= (JOURNAL - 1) * JOURNALED);
+
 /// Which sectors are to be written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(in crate::flash) struct Due {
     /// Those that hold for less.
     pub(in crate::flash) old: Lsn,
     /// Those that have changed.
     pub(in crate::flash) changed: bool,
+    /// Those of which the journal names frames below this number.
+    pub(in crate::flash) behind: u64,
+    /// Those that are not to be journaled.
+    pub(in crate::flash) crowded: bool,
 }
 
 /// What a batch does to a page.
@@ -107,10 +142,18 @@ pub(in crate::flash) enum Found {
     Unknown,
 }
 
+/// What is said of a frame. `bases`: also of a free one.
+fn entry(record: &Record, bases: bool) -> Option<Entry> {
+    let base = || record.base().filter(|_| bases).map(|(page, lsn)| Entry { page, lsn, base: true });
+    record.holds().map(|(page, lsn)| Entry::of(page, lsn)).or_else(base)
+}
+
 impl Partition {
     /// A page has entered the frame: its sector is to be written, or a record.
     pub(super) fn entered(&mut self, frame: u32) {
-        self.sectors[frame as usize / ENTRIES].changed = true;
+        let sector = &mut self.sectors[frame as usize / ENTRIES];
+        sector.changed = true;
+        sector.entered.set(frame as usize % ENTRIES);
         if let Some(part) = self.logged {
             self.name_frame(frame);
             let record = self.record(frame);
@@ -126,49 +169,88 @@ impl Partition {
     /// The first sector at or behind `from` that is due.
     pub(in crate::flash) fn next_due(&self, from: usize, due: Due) -> Option<usize> {
         let old = |sector: &Sector| sector.since < due.old && (sector.changed || sector.since > Lsn(0));
-        let is_due = |sector: &Sector| due.changed && sector.changed || old(sector);
+        let behind = |sector: &Sector| sector.journaled.is_some_and(|number| number < due.behind);
+        let crowded = |sector: &Sector| due.crowded && sector.entered.count() > CROWDED;
+        let is_due = |s: &Sector| due.changed && s.changed || old(s) || behind(s) || crowded(s);
         (from..self.sectors.len()).find(|&index| is_due(&self.sectors[index]))
     }
 
-    /// What a sector says now; it counts as written. `since`: the redo LSN as it was recorded before this call. `hard`:
-    /// it is of a series.
-    pub(in crate::flash) fn list(&mut self, index: usize, since: Lsn, hard: bool) -> Listed {
+    /// What a sector says now; it counts as written. `since`: the redo LSN as it was recorded before this call;
+    /// `journal`: the next number of a sector of journal. `hard`: it is of a series.
+    pub(in crate::flash) fn list(&mut self, index: usize, (since, journal): (Lsn, u64), hard: bool) -> Listed {
         let voided = self.sectors[index].voided;
-        self.sectors[index] = self.sectors[index].written(since);
+        self.sectors[index] = self.sectors[index].written(since, journal);
         let first = index * ENTRIES;
         let frames = &self.records[first..(first + ENTRIES).min(self.records.len())];
         let bases = self.keeps_bases && !hard;
-        let entry = |record: &Record| {
-            let base = || record.base().filter(|_| bases).map(|(page, lsn)| Entry { page, lsn, base: true });
-            record.holds().map(|(page, lsn)| Entry::of(page, lsn)).or_else(base)
-        };
-        let frames: Vec<Option<Entry>> = frames.iter().map(entry).collect();
+        let frames: Vec<Option<Entry>> = frames.iter().map(|record| entry(record, bases)).collect();
         if hard {
             self.name(index, &frames);
         }
         Listed { frames, voided }
     }
 
+    /// Up to `most` frames that pages have entered, and neither inventory nor journal names; they count as journaled by
+    /// sectors with this number or higher ones.
+    pub(in crate::flash) fn journal(&mut self, number: u64, most: usize) -> Vec<(u32, Entry)> {
+        let mut taken = Vec::new();
+        for (index, sector) in self.sectors.iter_mut().enumerate().filter(|(_, sector)| sector.entered.count() > 0) {
+            let first = index * ENTRIES;
+            for at in (0..ENTRIES).filter(|at| sector.entered.has(*at)).collect::<Vec<_>>() {
+                if taken.len() == most {
+                    return taken;
+                }
+                sector.entered.clear(at);
+                sector.journaled = sector.journaled.or(Some(number));
+                let entry = self.records.get(first + at).and_then(|record| entry(record, self.keeps_bases));
+                taken.extend(entry.map(|entry| ((first + at) as u32, entry)));
+            }
+        }
+        taken
+    }
+
+    /// The sector of journal that was to name the frame could not be written.
+    pub(in crate::flash) fn unjournaled(&mut self, frame: u32) {
+        if let Some(sector) = self.sectors.get_mut(frame as usize / ENTRIES) {
+            sector.entered.set(frame as usize % ENTRIES);
+        }
+    }
+
+    /// A sector of journal with this number says what the frame may hold: in place of what the inventory says, if that
+    /// was written before. Whether it does now, and did before.
+    pub(in crate::flash) fn find_journaled(&mut self, number: u64, frame: u32, entry: Entry) -> (bool, bool) {
+        let index = frame as usize / ENTRIES;
+        if frame >= self.frames() || self.sectors[index].journal > number {
+            return (false, false);
+        }
+        let sector = &mut self.sectors[index];
+        (sector.changed, sector.journaled) = (true, sector.journaled.or(Some(number)));
+        let before = self.record(frame).state() == FrameState::Ready;
+        if before {
+            self.unfound(frame);
+        }
+        (self.find_again(frame, entry), before)
+    }
+
     /// The device names these frames of a sector.
     fn name(&mut self, index: usize, frames: &[Option<Entry>]) {
         let named = frames.iter().enumerate().filter(|(_, frame)| frame.is_some());
-        named.for_each(|(at, _)| self.sectors[index].name(at));
+        named.for_each(|(at, _)| self.sectors[index].named.set(at));
     }
 
     /// The device, or the log, names the frame.
     pub(in crate::flash) fn name_frame(&mut self, frame: u32) {
-        self.sectors[frame as usize / ENTRIES].name(frame as usize % ENTRIES);
+        self.sectors[frame as usize / ENTRIES].named.set(frame as usize % ENTRIES);
     }
 
     /// A frame is void, or given to another page: if it is named, its sector is to be written, or a record (`hardened`,
     /// invariant 1).
     pub(super) fn note_void(&mut self, frame: u32) {
         let (sector, at) = (&mut self.sectors[frame as usize / ENTRIES], frame as usize % ENTRIES);
-        let bit = 1 << (at % 64);
-        if sector.named[at / 64] & bit == 0 {
+        if !sector.named.has(at) {
             return;
         }
-        sector.named[at / 64] &= !bit;
+        sector.named.clear(at);
         (sector.changed, sector.voided) = (true, true);
         sector.ticket = match self.logged {
             None => self.totals.queue.ticket(),
@@ -195,8 +277,8 @@ impl Partition {
             let (held, at) = (self.record(frame).holds().is_some(), frame as usize % ENTRIES);
             let sector = &mut self.sectors[frame as usize / ENTRIES];
             match held {
-                true => sector.name(at),
-                false => sector.named[at / 64] &= !(1 << (at % 64)),
+                true => sector.named.set(at),
+                false => sector.named.clear(at),
             }
             sector.ticket = ticket;
         }
@@ -212,13 +294,14 @@ impl Partition {
         self.sectors.iter_mut().for_each(|sector| sector.named = Default::default());
     }
 
-    /// The sector lies on the device with these entries, and holds for this much.
-    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn, frames: &[Option<Entry>]) {
-        self.sectors[index] = self.sectors[index].written(since);
+    /// The sector lies on the device with these entries, holds for this much, and was written before the journal's
+    /// sector with this number.
+    pub(in crate::flash) fn listed(&mut self, index: usize, since: Lsn, journal: u64, frames: &[Option<Entry>]) {
+        self.sectors[index] = self.sectors[index].written(since, journal);
         self.name(index, frames);
     }
 
-    /// A pass begins: sectors that have changed are awaited.
+    /// All records begin to be written: sectors that have changed are awaited.
     pub(in crate::flash) fn await_changed(&mut self) {
         self.sectors.iter_mut().for_each(|sector| sector.awaited |= sector.changed);
     }
@@ -235,7 +318,7 @@ impl Partition {
     /// The sector could not be written.
     pub(in crate::flash) fn unlisted(&mut self, index: usize) {
         if let Some(sector) = self.sectors.get_mut(index) {
-            *sector = Sector { changed: true, awaited: true, ..sector.written(Lsn(0)) };
+            *sector = Sector { changed: true, entered: Frames::ALL, awaited: true, ..sector.written(Lsn(0), 0) };
         }
     }
 

@@ -35,8 +35,8 @@ pub(super) struct Ills {
     /// Milliseconds until a write is done.
     write_delay: AtomicU64,
     /// Writes fail; syncs do.
-    broken: AtomicBool,
-    never_synced: AtomicBool,
+    pub(super) broken: AtomicBool,
+    pub(super) never_synced: AtomicBool,
 }
 
 struct IllDisk {
@@ -600,7 +600,7 @@ pub(crate) fn a_sync_of_frames_that_fails_ends_the_series() {
         bench.rest().await;
         let mut keeping = home.keeping.lock().await;
         home.supersede(page(3), false);
-        assert_eq!(home.list(&mut keeping, Due { old: Lsn(0), changed: true }, 16).await, 1);
+        assert_eq!(home.list(&mut keeping, Due { changed: true, ..Due::default() }, 16).await, 1);
         bench.flash.never_synced.store(true, Ordering::SeqCst);
         assert!(!home.sync_frames(&device).await);
         bench.flash.never_synced.store(false, Ordering::SeqCst);

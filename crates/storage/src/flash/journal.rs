@@ -1,0 +1,188 @@
+//! The journal of the inventory: frames that pages have entered lately, wherever they lie, one after the other. So what
+//! has entered is on the device soon, whatever the size of the tier: a thousand frames take six sectors, where the
+//! inventory's sectors of the same frames may be a thousand. Those follow at leisure.
+//!
+//! ```text
+//!   a page enters a frame     noted: a bit
+//!   a pass                    crowded sectors of inventory, and the other frames in sectors of journal; a sync
+//!   the ring comes round      sectors of inventory whose frames a sector of journal names are written before another
+//!                             takes its place
+//!   a start                   inventory, then journal in the order of its numbers: the newer says what a frame holds
+//! ```
+//!
+//! Source: ours; the thesis's pass over all records (section 4.3.4) takes longer the larger the tier is. The idea is
+//! that of any log in front of a table.
+//!
+//! Invariants:
+//! 1. A sector of journal says of its frames what a sector of inventory would (`layout`, invariants 1 and 5): `since` is
+//!    read before the frames are looked at (`inventory`, invariant 1). So it may be lost, torn, or found in any order.
+//! 2. A sector of journal is overwritten only when what it names is written, and synced, in the inventory. (That is for
+//!    restarts to be short; nothing is lost without it: `floors`, invariant 2.)
+//! 3. What a pass journals fits into the ring: of each sector of inventory `CROWDED` frames at most.
+//! 4. Numbers only grow, over all lives that count. So of two statements about a frame the higher number is newer, and
+//!    a sector of inventory says by what number it was written.
+
+use super::inventory::{AT_MOST, Keeping};
+use super::layout::{self, Entry, JOURNAL, JOURNALED, Journal};
+use super::partition::Due;
+use super::trouble::Trouble;
+use super::tune::Shape;
+use super::{FlashHome, FrameId};
+use crate::sync::atomic::Ordering;
+use crate::types::Lsn;
+use futures::future::join_all;
+use std::sync::Arc;
+use terrace_device::{DeviceError, DeviceRef, Purpose, SECTOR};
+
+impl FlashHome {
+    /// Names all frames that have been written before this call, and syncs that (`floors`, invariant 4). Where it
+    /// fails, the next pass does.
+    pub(super) async fn journal_pass(&self, keeping: &mut Keeping) {
+        self.begin_pass();
+        keeping.failed = false;
+        if !self.journal_entered(keeping).await || keeping.failed {
+            return;
+        }
+        let waits = self.oldest_unhard().is_some();
+        if (keeping.unsynced || waits) && self.sync_inventory(keeping).await {
+            self.end_pass();
+        }
+    }
+
+    /// Whether all is written.
+    async fn journal_entered(&self, keeping: &mut Keeping) -> bool {
+        loop {
+            let Some(device) = self.listable().filter(|_| self.is_on()) else { return false };
+            let ring = layout::chunks(self.shape().sectors()) * JOURNAL as u64;
+            if keeping.ring != ring {
+                // Another place for each number.
+                if !self.list_behind(keeping, u64::MAX, true).await {
+                    return false;
+                }
+                keeping.ring = ring;
+            }
+            self.list_due(keeping, Due { crowded: true, ..Due::default() }).await;
+            let (since, most) = (self.listed_since(), ring as usize * JOURNALED);
+            let mut entries: Vec<(FrameId, Entry)> = Vec::new();
+            for part in 0..self.parts.load(Ordering::Acquire) {
+                let taken = self.partition(part).lock().journal(keeping.number, most - entries.len());
+                entries.extend(taken.into_iter().map(|(frame, entry)| (FrameId { part, frame }, entry)));
+            }
+            let count = entries.len();
+            if !self.write_journal(keeping, &device, since, entries).await {
+                return false;
+            }
+            if count < most {
+                return true;
+            }
+        }
+    }
+
+    /// Writes all sectors of inventory that are due.
+    async fn list_due(&self, keeping: &mut Keeping, due: Due) {
+        while self.is_on() && !keeping.failed && self.list(keeping, due, AT_MOST).await == AT_MOST {}
+    }
+
+    /// Invariant 2: writes what the journal names below a number; whether that is durable.
+    async fn list_behind(&self, keeping: &mut Keeping, behind: u64, sync: bool) -> bool {
+        let due = Due { behind, ..Due::default() };
+        self.list_due(keeping, due).await;
+        !keeping.failed && (!sync || !keeping.unsynced || self.sync_inventory(keeping).await)
+    }
+
+    async fn write_journal(
+        &self,
+        keeping: &mut Keeping,
+        device: &DeviceRef,
+        since: Lsn,
+        entries: Vec<(FrameId, Entry)>,
+    ) -> bool {
+        let Some(identity) = self.identity.get() else { return false };
+        let (life, ring, parts) =
+            (self.life.load(Ordering::Acquire), keeping.ring, self.parts.load(Ordering::Acquire));
+        let count = entries.len().div_ceil(JOURNALED) as u64;
+        let first = keeping.number;
+        keeping.number += count;
+        let overwritten = keeping.number.saturating_sub(ring);
+        if !self.list_behind(keeping, overwritten, true).await {
+            entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unjournaled(at.frame));
+            return false;
+        }
+        self.spend(count * SECTOR as u64);
+        keeping.unsynced |= count > 0;
+        let sector = |(entries, number): (&[_], u64)| {
+            Journal { life, since, number, ring: ring as u32, parts, entries: entries.to_vec() }
+        };
+        let sectors: Vec<Journal> = entries.chunks(JOURNALED).zip(first..).map(sector).collect();
+        let mut good = true;
+        for some in sectors.chunks(AT_MOST as usize) {
+            let writes = some.iter().map(|sector| {
+                let at = layout::journal_at(sector.number, ring, self.page_size);
+                device.write(at, sector.encode(identity.database), Purpose::Flash)
+            });
+            for (sector, written) in some.iter().zip(join_all(writes).await) {
+                good &= self.is_journaled(device, sector, written.map(drop));
+            }
+        }
+        good
+    }
+
+    /// Settles the write of a sector; whether it succeeded.
+    fn is_journaled(&self, device: &DeviceRef, sector: &Journal, written: Result<(), DeviceError>) -> bool {
+        let Err(error) = written else {
+            self.note_success();
+            return true;
+        };
+        sector.entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unjournaled(at.frame));
+        // Where the tier has got another device meanwhile, this one's troubles are over.
+        if self.device().is_some_and(|now| Arc::ptr_eq(&now, device)) {
+            self.note_failure(Trouble::Write, &"the inventory's journal", &error);
+        }
+        false
+    }
+
+    /// A start: frames for what these sectors name, where that is newer than what the inventory says. Answers the least
+    /// `since` that counts. `last`: the highest number in the inventory; `bound`: where a life ended, if it counts.
+    pub(super) async fn find_journaled(
+        &self,
+        mut journal: Vec<Journal>,
+        shape: Shape,
+        reach: Lsn,
+        last: u64,
+        bound: impl Fn(u64) -> Option<Lsn>,
+    ) -> Option<Lsn> {
+        journal.retain(|sector| bound(sector.life).is_some() && sector.parts == shape.parts);
+        journal.sort_unstable_by_key(|sector| sector.number);
+        let ring = journal.last().map_or(0, |sector| u64::from(sector.ring));
+        let same = journal.iter().all(|sector| u64::from(sector.ring) == ring);
+        let next = journal.last().map_or(0, |sector| sector.number + 1);
+        {
+            let mut keeping = self.keeping.lock().await;
+            (keeping.number, keeping.ring) = (keeping.number.max(next).max(last), if same { ring } else { 0 });
+        }
+        let mut floor = None;
+        let (mut found, mut replaced) = (0, 0);
+        for sector in journal {
+            let Some(bound) = bound(sector.life) else { continue };
+            let since = sector.since.min(bound);
+            if since < reach {
+                continue;
+            }
+            for (at, entry) in sector.entries {
+                let Some(entry) = self.counts(entry, at.part, bound).filter(|_| at.part < shape.parts) else { continue };
+                let (now, before) = self.partition(at.part).lock().find_journaled(sector.number, at.frame, entry);
+                (found, replaced) = (found + u64::from(now), replaced + u64::from(before));
+                if now {
+                    floor = Some(floor.map_or(since, |floor: Lsn| floor.min(since)));
+                }
+            }
+        }
+        self.count_restored(|r| r.listed = r.listed + found - replaced);
+        floor
+    }
+
+    /// Of the tier as it is.
+    fn shape(&self) -> Shape {
+        Shape { parts: self.parts.load(Ordering::Acquire), each: self.partition(0).lock().frames() }
+    }
+}
