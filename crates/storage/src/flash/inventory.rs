@@ -58,6 +58,8 @@ pub(super) struct Keeping {
     /// The next number of a sector of journal, and how many such sectors its ring has (0: not known).
     pub(super) number: u64,
     pub(super) ring: u64,
+    /// What the journal names below this number is in the inventory, and durable.
+    pub(super) listed_to: u64,
     /// The series of hardened records that all sectors are of, or of which the log has a table; where that begins.
     pub(super) whole: u32,
     pub(super) table: Lsn,
@@ -157,7 +159,9 @@ impl FlashHome {
     /// this began.
     pub(super) async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
         let life = self.life.load(Ordering::Acquire);
-        let (Some(device), Some(identity)) = (self.listable().filter(|_| most > 0), self.identity.get()) else { return 0 };
+        let (Some(device), Some(identity)) = (self.listable().filter(|_| most > 0), self.identity.get()) else {
+            return 0;
+        };
         let (parts, series) = (self.parts.load(Ordering::Acquire), self.series());
         let mut sectors = Vec::new();
         let since = self.listed_since();

@@ -34,6 +34,9 @@ use futures::future::join_all;
 use std::sync::Arc;
 use terrace_device::{DeviceError, DeviceRef, Purpose, SECTOR};
 
+/// A pass lists what the next ones overwrite, this part of the ring.
+const AHEAD: u64 = 4;
+
 impl FlashHome {
     /// Names all frames that have been written before this call, and syncs that (`floors`, invariant 4). Where it
     /// fails, the next pass does.
@@ -43,8 +46,12 @@ impl FlashHome {
         if !self.journal_entered(keeping).await || keeping.failed {
             return;
         }
+        // Ahead of the next pass, so that this one's sync serves both.
+        let ahead = (keeping.number + keeping.ring / AHEAD).saturating_sub(keeping.ring);
+        self.list_due(keeping, Due { behind: ahead, ..Due::default() }).await;
         let waits = self.oldest_unhard().is_some();
-        if (keeping.unsynced || waits) && self.sync_inventory(keeping).await {
+        if !keeping.failed && (keeping.unsynced || waits) && self.sync_inventory(keeping).await {
+            keeping.listed_to = keeping.listed_to.max(ahead);
             self.end_pass();
         }
     }
@@ -56,7 +63,7 @@ impl FlashHome {
             let ring = layout::chunks(self.shape().sectors()) * JOURNAL as u64;
             if keeping.ring != ring {
                 // Another place for each number.
-                if !self.list_behind(keeping, u64::MAX, true).await {
+                if !self.list_behind(keeping, u64::MAX).await {
                     return false;
                 }
                 keeping.ring = ring;
@@ -83,11 +90,16 @@ impl FlashHome {
         while self.is_on() && !keeping.failed && self.list(keeping, due, AT_MOST).await == AT_MOST {}
     }
 
-    /// Invariant 2: writes what the journal names below a number; whether that is durable.
-    async fn list_behind(&self, keeping: &mut Keeping, behind: u64, sync: bool) -> bool {
-        let due = Due { behind, ..Due::default() };
-        self.list_due(keeping, due).await;
-        !keeping.failed && (!sync || !keeping.unsynced || self.sync_inventory(keeping).await)
+    /// Invariant 2: what the journal names below a number is in the inventory; whether that is so now.
+    async fn list_behind(&self, keeping: &mut Keeping, behind: u64) -> bool {
+        if behind > keeping.listed_to {
+            self.list_due(keeping, Due { behind, ..Due::default() }).await;
+            if keeping.failed || keeping.unsynced && !self.sync_inventory(keeping).await {
+                return false;
+            }
+            keeping.listed_to = behind.min(keeping.number);
+        }
+        true
     }
 
     async fn write_journal(
@@ -98,20 +110,23 @@ impl FlashHome {
         entries: Vec<(FrameId, Entry)>,
     ) -> bool {
         let Some(identity) = self.identity.get() else { return false };
-        let (life, ring, parts) =
-            (self.life.load(Ordering::Acquire), keeping.ring, self.parts.load(Ordering::Acquire));
+        let (life, ring, parts) = (self.life.load(Ordering::Acquire), keeping.ring, self.parts.load(Ordering::Acquire));
         let count = entries.len().div_ceil(JOURNALED) as u64;
         let first = keeping.number;
         keeping.number += count;
-        let overwritten = keeping.number.saturating_sub(ring);
-        if !self.list_behind(keeping, overwritten, true).await {
+        if !self.list_behind(keeping, keeping.number.saturating_sub(ring)).await {
             entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unjournaled(at.frame));
             return false;
         }
         self.spend(count * SECTOR as u64);
         keeping.unsynced |= count > 0;
-        let sector = |(entries, number): (&[_], u64)| {
-            Journal { life, since, number, ring: ring as u32, parts, entries: entries.to_vec() }
+        let sector = |(entries, number): (&[_], u64)| Journal {
+            life,
+            since,
+            number,
+            ring: ring as u32,
+            parts,
+            entries: entries.to_vec(),
         };
         let sectors: Vec<Journal> = entries.chunks(JOURNALED).zip(first..).map(sector).collect();
         let mut good = true;
@@ -169,7 +184,9 @@ impl FlashHome {
                 continue;
             }
             for (at, entry) in sector.entries {
-                let Some(entry) = self.counts(entry, at.part, bound).filter(|_| at.part < shape.parts) else { continue };
+                let Some(entry) = self.counts(entry, at.part, bound).filter(|_| at.part < shape.parts) else {
+                    continue;
+                };
                 let (now, before) = self.partition(at.part).lock().find_journaled(sector.number, at.frame, entry);
                 (found, replaced) = (found + u64::from(now), replaced + u64::from(before));
                 if now {

@@ -2,6 +2,7 @@
 
 mod flow;
 pub(crate) mod home;
+mod journal;
 
 use crate::flash::layout::{ENTRIES, Entry};
 use crate::flash::partition::{Cleaned, Due, Found, Lacks, Noted, Partition, Totals, Written, frame_bytes};

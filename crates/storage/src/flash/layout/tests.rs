@@ -31,7 +31,8 @@ fn an_inventory_comes_back_and_damage_is_noticed() {
     let mut frames = vec![None; ENTRIES];
     (frames[0], frames[250]) = (Some(Entry::of(page(7), Lsn(1 << 40))), Some(Entry::of(page(u32::MAX), Lsn(9))));
     frames[9] = Some(Entry { base: true, ..Entry::of(page(u32::MAX), Lsn(8)) });
-    let inventory = Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, journal: 1 << 33, frames };
+    let inventory =
+        Inventory { life: 3, since: Lsn(88), part: 2, parts: 16, index: 5, series: 8, journal: 1 << 33, frames };
     let sector = inventory.encode(DATABASE);
     assert_eq!(Inventory::decode(&sector, DATABASE), Some(inventory.clone()));
     let astray = Inventory { part: 16, ..inventory };

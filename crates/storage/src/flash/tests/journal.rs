@@ -63,18 +63,22 @@ fn the_ring_comes_round() {
         home.begin_life(7);
         let mut keeping = home.keeping.lock().await;
         written(&bench);
-        for pass in 0..4 {
+        for pass in 0..3 {
             bench.write(&[10 + pass], 5000).await;
             home.journal_pass(&mut keeping).await;
         }
-        assert_eq!(written(&bench), (vec![], vec![16, 17, 18, 19]));
-        bench.write(&[14], 5000).await;
+        assert_eq!(written(&bench), (vec![], vec![16, 17, 18]));
+        bench.write(&[13], 5000).await;
         home.journal_pass(&mut keeping).await;
         let (listed, journaled) = written(&bench);
-        assert_eq!((listed.len(), journaled), (1, vec![16]));
-        let listed = Inventory::decode(&sector(&bench, layout::sector_at(listed[0], PAGE)).await, 5).expect("it is good");
+        assert_eq!((listed.len(), journaled), (1, vec![19]), "in time for the next pass");
+        let listed =
+            Inventory::decode(&sector(&bench, layout::sector_at(listed[0], PAGE)).await, 5).expect("it is good");
         let named: Vec<u32> = listed.frames.iter().flatten().map(|entry| entry.page.no).collect();
-        assert_eq!((named, listed.journal), (vec![10, 11, 12, 13, 14], 5));
+        assert_eq!((named, listed.journal), (vec![10, 11, 12, 13], 4));
+        bench.write(&[14], 5000).await;
+        home.journal_pass(&mut keeping).await;
+        assert_eq!(written(&bench), (vec![], vec![16]));
     });
 }
 
@@ -95,7 +99,11 @@ fn a_pass_that_fails_is_repeated() {
         bench.flash.never_synced.store(true, Ordering::SeqCst);
         home.journal_pass(&mut keeping).await;
         bench.flash.never_synced.store(false, Ordering::SeqCst);
-        assert_eq!((home.oldest_unhard(), written(&bench)), (unhard, (vec![], vec![17])), "the first number is used up");
+        assert_eq!(
+            (home.oldest_unhard(), written(&bench)),
+            (unhard, (vec![], vec![17])),
+            "the first number is used up"
+        );
         home.journal_pass(&mut keeping).await;
         assert_eq!((home.oldest_unhard(), written(&bench)), (None, (vec![], vec![])));
     });
