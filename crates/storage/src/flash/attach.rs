@@ -302,7 +302,11 @@ impl FlashHome {
             .buffered(IN_FLIGHT);
         let (mut floor, mut journal, mut last) = (None, Vec::new(), 0);
         while let Some((sectors, journaled)) = read.next().await {
-            journal.extend(journaled);
+            let counts = |sector: &Journal| sector.since >= reach && bound(sector.life).is_some();
+            // Of others the numbers count. They may be many.
+            let number =
+                |sector: Journal| if counts(&sector) { sector } else { Journal { entries: Vec::new(), ..sector } };
+            journal.extend(journaled.into_iter().map(number));
             // Behind those of this size there may be others, of a larger tier.
             for (number, sector) in sectors.into_iter().filter(|(number, _)| *number < shape.sectors()) {
                 let here = u64::from(sector.index) * u64::from(shape.parts) + u64::from(sector.part);
@@ -343,7 +347,7 @@ impl FlashHome {
     }
 
     /// The sectors of inventory in a chunk that are good, with their numbers; and those of journal.
-    async fn read_chunk_head(
+    pub(super) async fn read_chunk_head(
         &self,
         device: &DeviceRef,
         database: u128,

@@ -48,12 +48,12 @@ const OF_RETENTION: u64 = 4;
 /// Where the task stands.
 #[derive(Default)]
 pub(super) struct Keeping {
-    /// The sector to look at next.
-    part: u32,
-    index: usize,
+    /// The sector to look at next, its partition and its index: of those that are due otherwise, and of those that have
+    /// changed, each of which is to have its turn.
+    next: [(u32, usize); 2],
     pub(super) unsynced: bool,
     pub(super) synced: Nanos,
-    /// A sector could not be written, since this was false.
+    /// A sector could not be written, since this was false; or none may be.
     pub(super) failed: bool,
     /// The next number of a sector of journal, and how many such sectors its ring has (0: not known).
     pub(super) number: u64,
@@ -137,6 +137,9 @@ impl FlashHome {
         let there = synced && still && self.are_written(&device, vital).await;
         if !there {
             self.end_series();
+            // What a sync that fails leaves undone a later one does not do.
+            keeping.unsynced = true;
+            self.partitions.iter().for_each(|partition| partition.lock().rewrite());
         }
         there
     }
@@ -158,20 +161,25 @@ impl FlashHome {
     /// Writes up to `most` sectors that are due; returns how many: fewer mean that none is due any more that was when
     /// this began.
     pub(super) async fn list(&self, keeping: &mut Keeping, due: Due, most: u64) -> u64 {
+        if most == 0 {
+            return 0;
+        }
         let life = self.life.load(Ordering::Acquire);
-        let (Some(device), Some(identity)) = (self.listable().filter(|_| most > 0), self.identity.get()) else {
+        let (Some(device), Some(identity)) = (self.listable(), self.identity.get()) else {
+            keeping.failed = true;
             return 0;
         };
         let (parts, series) = (self.parts.load(Ordering::Acquire), self.series());
         let mut sectors = Vec::new();
         let since = self.listed_since();
+        let mut next = keeping.next[usize::from(due.changed)];
         for _ in 0..=parts {
-            let part = keeping.part % parts;
+            let part = next.0 % parts;
             while (sectors.len() as u64) < most {
                 let mut partition = self.partition(part).lock();
-                let Some(index) = partition.next_due(keeping.index, due) else { break };
+                let Some(index) = partition.next_due(next.1, due) else { break };
                 let Listed { frames, voided } = partition.list(index, (since, keeping.number), series != 0);
-                keeping.index = index + 1;
+                next = (part, index + 1);
                 let (index, journal) = (index as u32, keeping.number);
                 let sector = Inventory { life, since, part, parts, index, series, journal, frames };
                 sectors.push((part, voided && series != 0, sector));
@@ -179,8 +187,9 @@ impl FlashHome {
             if sectors.len() as u64 == most {
                 break;
             }
-            (keeping.part, keeping.index) = (part + 1, 0);
+            next = (part + 1, 0);
         }
+        keeping.next[usize::from(due.changed)] = next;
         let count = sectors.len() as u64;
         self.spend(count * SECTOR as u64);
         keeping.unsynced |= count > 0;

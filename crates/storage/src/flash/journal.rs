@@ -46,11 +46,14 @@ impl FlashHome {
         if !self.journal_entered(keeping).await || keeping.failed {
             return;
         }
+        assert!(keeping.ring > 0, "what has entered was written");
         // Ahead of the next pass, so that this one's sync serves both.
         let ahead = (keeping.number + keeping.ring / AHEAD).saturating_sub(keeping.ring);
         self.list_due(keeping, Due { behind: ahead, ..Due::default() }).await;
-        let waits = self.oldest_unhard().is_some();
-        if !keeping.failed && (keeping.unsynced || waits) && self.sync_inventory(keeping).await {
+        let idle = !keeping.unsynced && self.oldest_unhard().is_none();
+        if idle {
+            keeping.synced = self.env.now();
+        } else if !keeping.failed && self.sync_inventory(keeping).await {
             keeping.listed_to = keeping.listed_to.max(ahead);
             self.end_pass();
         }
@@ -60,19 +63,15 @@ impl FlashHome {
     async fn journal_entered(&self, keeping: &mut Keeping) -> bool {
         loop {
             let Some(device) = self.listable().filter(|_| self.is_on()) else { return false };
-            let ring = layout::chunks(self.shape().sectors()) * JOURNAL as u64;
-            if keeping.ring != ring {
-                // Another place for each number.
-                if !self.list_behind(keeping, u64::MAX).await {
-                    return false;
-                }
-                keeping.ring = ring;
+            if !self.is_ring(keeping, &device).await {
+                return false;
             }
             self.list_due(keeping, Due { crowded: true, ..Due::default() }).await;
-            let (since, most) = (self.listed_since(), ring as usize * JOURNALED);
+            let since = self.listed_since();
+            let most = keeping.ring.min(AT_MOST) as usize * JOURNALED;
             let mut entries: Vec<(FrameId, Entry)> = Vec::new();
             for part in 0..self.parts.load(Ordering::Acquire) {
-                let taken = self.partition(part).lock().journal(keeping.number, most - entries.len());
+                let taken = self.partition(part).lock().journal((since, keeping.number), most - entries.len());
                 entries.extend(taken.into_iter().map(|(frame, entry)| (FrameId { part, frame }, entry)));
             }
             let count = entries.len();
@@ -85,9 +84,52 @@ impl FlashHome {
         }
     }
 
+    /// Numbers have their places in the ring as it is now: where it has another size, each gets another place, so what
+    /// the journal names is listed first. Where it is not known, what is there says the last number (invariant 4).
+    async fn is_ring(&self, keeping: &mut Keeping, device: &DeviceRef) -> bool {
+        let chunks = layout::chunks(self.shape().sectors());
+        let ring = chunks * JOURNAL as u64;
+        if keeping.ring == ring {
+            return true;
+        }
+        if keeping.ring == 0 {
+            keeping.number = keeping.number.max(self.read_number(device, chunks).await);
+        }
+        if !self.list_behind(keeping, u64::MAX).await {
+            return false;
+        }
+        keeping.ring = ring;
+        true
+    }
+
+    /// A number above all that the device has of this database.
+    async fn read_number(&self, device: &DeviceRef, chunks: u64) -> u64 {
+        let Some(identity) = self.identity.get() else { return 0 };
+        let mut next = 0;
+        for chunk in 0..chunks {
+            let (sectors, journal) = self.read_chunk_head(device, identity.database, chunk).await;
+            let above = |sector: &Journal| sector.number.saturating_add(1 + u64::from(sector.ring));
+            let written = sectors.iter().map(|(_, sector)| sector.journal);
+            next = journal.iter().map(above).chain(written).fold(next, u64::max);
+        }
+        next
+    }
+
+    /// A part of the ring is about to go: what the journal names is in the inventory. Whether that is so.
+    pub(super) async fn leave_journal(&self) -> bool {
+        let mut keeping = self.keeping.lock().await;
+        keeping.failed = false;
+        if !self.has_two_floors() {
+            return true; // There is none, or nothing relies on it.
+        }
+        let Some(device) = self.listable() else { return false };
+        self.is_ring(&mut keeping, &device).await
+    }
+
     /// Writes all sectors of inventory that are due.
     async fn list_due(&self, keeping: &mut Keeping, due: Due) {
-        while self.is_on() && !keeping.failed && self.list(keeping, due, AT_MOST).await == AT_MOST {}
+        while !keeping.failed && self.list(keeping, due, AT_MOST).await == AT_MOST {}
+        keeping.failed |= !self.is_on();
     }
 
     /// Invariant 2: what the journal names below a number is in the inventory; whether that is so now.
@@ -115,7 +157,7 @@ impl FlashHome {
         let first = keeping.number;
         keeping.number += count;
         if !self.list_behind(keeping, keeping.number.saturating_sub(ring)).await {
-            entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unjournaled(at.frame));
+            entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unlist(at.frame));
             return false;
         }
         self.spend(count * SECTOR as u64);
@@ -148,7 +190,7 @@ impl FlashHome {
             self.note_success();
             return true;
         };
-        sector.entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unjournaled(at.frame));
+        sector.entries.iter().for_each(|(at, _)| self.partition(at.part).lock().unlist(at.frame));
         // Where the tier has got another device meanwhile, this one's troubles are over.
         if self.device().is_some_and(|now| Arc::ptr_eq(&now, device)) {
             self.note_failure(Trouble::Write, &"the inventory's journal", &error);
@@ -168,9 +210,9 @@ impl FlashHome {
     ) -> Option<Lsn> {
         journal.retain(|sector| bound(sector.life).is_some() && sector.parts == shape.parts);
         journal.sort_unstable_by_key(|sector| sector.number);
-        let ring = journal.last().map_or(0, |sector| u64::from(sector.ring));
+        let ring = layout::chunks(shape.sectors()) * JOURNAL as u64;
         let same = journal.iter().all(|sector| u64::from(sector.ring) == ring);
-        let next = journal.last().map_or(0, |sector| sector.number + 1);
+        let next = journal.last().map_or(0, |sector| sector.number.saturating_add(1));
         {
             let mut keeping = self.keeping.lock().await;
             (keeping.number, keeping.ring) = (keeping.number.max(next).max(last), if same { ring } else { 0 });

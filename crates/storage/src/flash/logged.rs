@@ -269,6 +269,7 @@ impl FlashHome {
             for (frame, held) in frames.into_iter().enumerate() {
                 let Some((page, lsn)) = held else { continue };
                 partition.name_frame(frame as u32);
+                partition.unlist(frame as u32);
                 let ours = page.space == DATA && self.partition_of(page) == part as u32;
                 listed += u64::from(ours && partition.find_again(frame as u32, Entry::of(page, lsn)));
             }

@@ -361,27 +361,27 @@ fn what_has_entered_is_journaled_or_listed() {
     let entry = |no: u64| (no as u32, Entry::of(page(no), Lsn(100 + no)));
     (0..31).for_each(|no| assert_eq!(admit(&mut part, no), no as u32));
     assert_eq!(part.next_due(0, crowded), None);
-    assert_eq!(part.journal(7, 30), (0..30).map(entry).collect::<Vec<_>>());
-    assert_eq!(part.journal(8, 30), [entry(30)], "what did not fit");
-    assert_eq!(part.journal(9, 30), [], "once");
+    assert_eq!(part.journal((Lsn(9), 7), 30), (0..30).map(entry).collect::<Vec<_>>());
+    assert_eq!(part.journal((Lsn(9), 8), 30), [entry(30)], "what did not fit");
+    assert_eq!(part.journal((Lsn(9), 9), 30), [], "once");
     assert_eq!((part.next_due(0, behind(7)), part.next_due(0, behind(8))), (None, Some(0)), "the oldest number counts");
     // Written in the inventory, it needs no journal, nor does what enters until then.
     admit(&mut part, 31);
     part.list(0, (Lsn(1), 9), false);
-    assert_eq!((part.next_due(0, behind(u64::MAX)), part.journal(9, 30)), (None, vec![]));
+    assert_eq!((part.next_due(0, behind(u64::MAX)), part.journal((Lsn(9), 9), 30)), (None, vec![]));
     // A write that failed is to be repeated.
-    part.unjournaled(3);
-    assert_eq!(part.journal(10, 30), [entry(3)]);
+    part.unlist(3);
+    assert_eq!(part.journal((Lsn(9), 10), 30), [entry(3)]);
     (32..64).for_each(|no| assert_eq!(admit(&mut part, no), no as u32));
     assert_eq!(part.next_due(0, crowded), Some(0), "32 frames");
     part.list(0, (Lsn(1), 11), false);
     assert_eq!(part.next_due(0, crowded), None);
     part.unlisted(0);
-    assert_eq!((part.next_due(0, crowded), part.journal(12, 500).len()), (Some(0), 64), "all of them again");
+    assert_eq!((part.next_due(0, crowded), part.journal((Lsn(9), 12), 500).len()), (Some(0), 64), "all of them again");
     // A frame that holds nothing by now.
     let frame = admit(&mut part, 64);
     assert_eq!(part.invalidate(page(64), false, true), Some(None));
-    assert_eq!((frame, part.journal(13, 500)), (64, vec![]));
+    assert_eq!((frame, part.journal((Lsn(9), 13), 500)), (64, vec![]));
     part.assert_sound();
 }
 

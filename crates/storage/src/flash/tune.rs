@@ -325,7 +325,7 @@ impl FlashHome {
             self.shrink(shape.each).await?;
             let larger = Shape { parts, each: (before / parts as usize) as u32 };
             let (end, before) = (self.bytes(shape), self.bytes(larger));
-            if end < before {
+            if end < before && self.leave_journal().await {
                 // Room that nobody needs. The device may keep what lies there: no sector of it names a page that
                 // changes unnoticed (`shape`).
                 if let Err(error) = device.discard(end, before - end).await {

@@ -23,7 +23,11 @@ use crate::types::{Lsn, PageId};
 struct Frames([u64; ENTRIES.div_ceil(64)]);
 
 impl Frames {
-    const ALL: Frames = Frames([u64::MAX; ENTRIES.div_ceil(64)]);
+    fn all() -> Frames {
+        let mut all = Frames::default();
+        (0..ENTRIES).for_each(|at| all.set(at));
+        all
+    }
 
     fn set(&mut self, at: usize) {
         self.0[at / 64] |= 1 << (at % 64);
@@ -151,9 +155,7 @@ fn entry(record: &Record, bases: bool) -> Option<Entry> {
 impl Partition {
     /// A page has entered the frame: its sector is to be written, or a record.
     pub(super) fn entered(&mut self, frame: u32) {
-        let sector = &mut self.sectors[frame as usize / ENTRIES];
-        sector.changed = true;
-        sector.entered.set(frame as usize % ENTRIES);
+        self.unlist(frame);
         if let Some(part) = self.logged {
             self.name_frame(frame);
             let record = self.record(frame);
@@ -191,8 +193,8 @@ impl Partition {
     }
 
     /// Up to `most` frames that pages have entered, and neither inventory nor journal names; they count as journaled by
-    /// sectors with this number or higher ones.
-    pub(in crate::flash) fn journal(&mut self, number: u64, most: usize) -> Vec<(u32, Entry)> {
+    /// sectors with this number or higher ones, which hold for this much.
+    pub(in crate::flash) fn journal(&mut self, (since, number): (Lsn, u64), most: usize) -> Vec<(u32, Entry)> {
         let mut taken = Vec::new();
         for (index, sector) in self.sectors.iter_mut().enumerate().filter(|(_, sector)| sector.entered.count() > 0) {
             let first = index * ENTRIES;
@@ -202,6 +204,7 @@ impl Partition {
                 }
                 sector.entered.clear(at);
                 sector.journaled = sector.journaled.or(Some(number));
+                sector.since = sector.since.min(since);
                 let entry = self.records.get(first + at).and_then(|record| entry(record, self.keeps_bases));
                 taken.extend(entry.map(|entry| ((first + at) as u32, entry)));
             }
@@ -209,10 +212,18 @@ impl Partition {
         taken
     }
 
-    /// The sector of journal that was to name the frame could not be written.
-    pub(in crate::flash) fn unjournaled(&mut self, frame: u32) {
+    /// Neither inventory nor journal says what the frame holds now.
+    pub(in crate::flash) fn unlist(&mut self, frame: u32) {
         if let Some(sector) = self.sectors.get_mut(frame as usize / ENTRIES) {
+            sector.changed = true;
             sector.entered.set(frame as usize % ENTRIES);
+        }
+    }
+
+    /// What the device was to say of frames it need not say.
+    pub(in crate::flash) fn rewrite(&mut self) {
+        for sector in self.sectors.iter_mut().filter(|sector| sector.changed || sector.since > Lsn(0)) {
+            (sector.changed, sector.entered) = (true, Frames::all());
         }
     }
 
@@ -318,7 +329,7 @@ impl Partition {
     /// The sector could not be written.
     pub(in crate::flash) fn unlisted(&mut self, index: usize) {
         if let Some(sector) = self.sectors.get_mut(index) {
-            *sector = Sector { changed: true, entered: Frames::ALL, awaited: true, ..sector.written(Lsn(0), 0) };
+            *sector = Sector { changed: true, entered: Frames::all(), awaited: true, ..sector.written(Lsn(0), 0) };
         }
     }
 

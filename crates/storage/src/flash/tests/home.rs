@@ -93,7 +93,7 @@ impl Device for IllDisk {
 }
 
 pub(super) struct Bench {
-    env: Env,
+    pub(super) env: Env,
     pub(super) home: Arc<FlashHome>,
     log: Log,
     config: StorageConfig,

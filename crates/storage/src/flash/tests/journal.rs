@@ -7,6 +7,7 @@ use crate::home::PAGES_AT;
 use crate::sync::atomic::Ordering;
 use terrace_device::trace::Direction;
 use terrace_device::{IoBuf, Purpose, SECTOR};
+use terrace_policy::flash::Budget;
 
 const PAGE: usize = 4096;
 
@@ -105,7 +106,35 @@ fn a_pass_that_fails_is_repeated() {
             "the first number is used up"
         );
         home.journal_pass(&mut keeping).await;
-        assert_eq!((home.oldest_unhard(), written(&bench)), (None, (vec![], vec![])));
+        let (listed, journaled) = written(&bench);
+        assert_eq!((home.oldest_unhard(), listed.len(), journaled), (None, 2, vec![]), "all of it is written again");
+    });
+}
+
+/// While nothing may be written, nothing is taken for being in the inventory.
+#[test]
+fn what_cannot_be_listed_is_not_overwritten() {
+    run(instant(), |bench| async move {
+        let home = &bench.home;
+        home.begin_life(7);
+        let mut keeping = home.keeping.lock().await;
+        for pass in 0..3 {
+            bench.write(&[10 + pass], 5000).await;
+            home.journal_pass(&mut keeping).await;
+        }
+        written(&bench);
+        *home.budget.lock() = Some(Budget::new(1, bench.env.now().0));
+        home.spend(1 << 20);
+        home.partitions[0].lock().unlist(0);
+        for _ in 0..3 {
+            home.journal_pass(&mut keeping).await;
+        }
+        assert_eq!((keeping.listed_to, written(&bench)), (0, (vec![], vec![])));
+        *home.budget.lock() = None;
+        bench.write(&[13, 14], 5000).await;
+        home.journal_pass(&mut keeping).await;
+        let (listed, journaled) = written(&bench);
+        assert_eq!((keeping.listed_to, listed.len(), journaled), (1, 1, vec![19]));
     });
 }
 
