@@ -178,7 +178,7 @@ pub struct Limits {
 pub struct Server {
     pub listen: SocketAddr,
     pub max_connections: usize,
-    /// That serve clients; 0: half as many as there are processors.
+    /// That serve clients; 0: as many as there are processors.
     pub threads: usize,
     /// Where `GET /metrics` is answered.
     pub metrics: Switch<SocketAddr>,

@@ -177,9 +177,7 @@ fn main() -> ExitCode {
         Command::Serve { dir, .. } => {
             memory::give_back();
             let (server, logging) = terrace::config::serving(dir);
-            // The other half is the kernel's, the log's, and that of statements that compute at length: those have
-            // threads of their own.
-            let threads = if server.threads == 0 { processors.div_ceil(2) } else { server.threads };
+            let threads = if server.threads == 0 { processors } else { server.threads };
             (threads, logging.format)
         }
         _ => (processors, LogFormat::Text),

@@ -267,8 +267,11 @@ impl SegmentIndex {
             let listed = table_sector(sector, seed, entries.pages_in(number))?;
             pages.extend(listed.into_iter().map(|listed| (listed.page, listed.first)));
         }
-        let places: Vec<Place> =
-            <[PlaceEntry]>::ref_from_bytes(places).ok()?.iter().map(Place::of).collect::<Option<_>>()?;
+        let listed = <[PlaceEntry]>::ref_from_bytes(places).ok()?;
+        let mut places = Vec::with_capacity(listed.len()); // (Collected as an `Option` it would grow, and be copied.)
+        for place in listed {
+            places.push(Place::of(place)?);
+        }
         let in_order = pages.windows(2).all(|two| two[0].0.to_u64() < two[1].0.to_u64() && two[0].1 < two[1].1);
         let whole = (pages.len(), places.len()) == (entries.pages, entries.places)
             && pages.first().map_or(places.is_empty(), |(_, first)| *first == 0)

@@ -54,8 +54,6 @@ use tokio::sync::Notify;
 /// devices and the same processor; more where writers wait for the log, which waits for these pages.
 const IN_FLIGHT: usize = 4;
 const PRESSED: usize = 32;
-/// It rests after each page that it reads alone, as those in the tier are, unless the log is short of room.
-const REST: Duration = Duration::from_millis(1);
 
 /// How long it rests before it reads again what it could not read, and how often it does so in vain.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -422,12 +420,7 @@ impl OnDemand {
                 break;
             }
             let at_once = if pressed() { PRESSED } else { IN_FLIGHT };
-            let rest = || async {
-                if !pressed() && !stop() {
-                    env.sleep(REST).await;
-                }
-            };
-            sweep.read(pool, at_once, rest).await;
+            sweep.read(pool, at_once).await;
             // Where memory is in use, nothing was read: each page waits for a frame here.
             let visited: Vec<PageId> = sweep.pages.iter().map(|(page, _)| *page).collect();
             let each = futures::stream::iter(visited).map(|page| self.finish_page(pool, page));

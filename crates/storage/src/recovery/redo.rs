@@ -47,7 +47,6 @@ use crate::pool::{Access, Pool};
 use crate::progress::{RecoveryPhase, RecoveryProgress};
 use crate::store::RecoveryReport;
 use crate::types::*;
-use std::future::ready;
 use std::sync::Arc;
 use terrace_env::Env;
 
@@ -254,7 +253,7 @@ impl Redo<'_> {
         let mut sweeps = Sweeps::new(&pages, pool, self.tools.tier);
         let mut next = sweeps.next();
         if let Some(first) = &next {
-            first.read(pool, IN_FLIGHT, || ready(())).await;
+            first.read(pool, IN_FLIGHT).await;
         }
         while let Some(sweep) = next {
             next = sweeps.next();
@@ -270,7 +269,7 @@ impl Redo<'_> {
             };
             let read = async {
                 if let Some(next) = &next {
-                    next.read(pool, IN_FLIGHT, || ready(())).await;
+                    next.read(pool, IN_FLIGHT).await;
                 }
             };
             futures::join!(write, read).0?;

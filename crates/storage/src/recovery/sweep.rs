@@ -7,7 +7,6 @@ use crate::pool::{Access, Pool};
 use crate::types::*;
 use futures::StreamExt;
 use std::borrow::Borrow;
-use std::future::Future;
 
 /// The longest run read in one, and the pages of one sweep, in bytes.
 const RUN_BYTES: usize = 2 << 20;
@@ -85,17 +84,12 @@ impl<'a, C: Borrow<Changes>> Iterator for Sweeps<'a, C> {
 }
 
 impl<C> Sweep<'_, C> {
-    /// `at_once`: runs being read at a time; after each of one page there is a `rest`.
-    pub(super) async fn read<R: Future<Output = ()>>(&self, pool: &Pool, at_once: usize, rest: impl Fn() -> R) {
-        let rest = &rest;
+    /// `at_once`: runs being read at a time.
+    pub(super) async fn read(&self, pool: &Pool, at_once: usize) {
         futures::stream::iter(&self.runs)
             .for_each_concurrent(at_once, |&(first, count)| async move {
                 match count {
-                    // A failure shows again where it can be dealt with.
-                    1 => {
-                        drop(pool.fetch(first, Access::Random).await);
-                        rest().await;
-                    }
+                    1 => drop(pool.fetch(first, Access::Random).await), // A failure shows again where it can be dealt with.
                     _ => pool.prefetch(first.space, first.no, count).await,
                 }
             })
