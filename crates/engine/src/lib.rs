@@ -34,7 +34,7 @@ pub use catalog::names::{Among, Names, Placing, RelationName, Space};
 pub use catalog::path::{SearchPath, Step, Viewer};
 pub use catalog::roles::{FIRST_ROLE, Role};
 pub use catalog::temporary::OnCommit;
-pub use catalog::views::{View, ViewUse};
+pub use catalog::views::{View, ViewCheck, ViewUse};
 pub use catalog::{Catalog, Check, ColumnDef, Index, IndexSpec, Statistics, Table, TableSpec};
 pub use database::{Database, DatabaseStats, EngineConfig, OpenReport};
 pub use error::{EngineError, Result, Shown, SqlState};

@@ -40,7 +40,7 @@ pub use table::{
     ColumnConstraint, ColumnConstraintKind, Comment, CreateComposite, CreateDomain, CreateEnum, CreateIndex,
     CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Deferral, DomainChange, Drop, EnumChange,
     Index, LikeOption, ObjectKind, OnCommit, Owner, Reference, ReferenceAction, Rename, RenamedPart, SequenceOption,
-    SequenceOptionKind, SetSchema, StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate,
+    SequenceOptionKind, SetSchema, StorageOption, TableConstraint, TableConstraintKind, TableLike, Truncate, ViewCheck,
 };
 pub use walk::{Node, children_mut, walk};
 

@@ -115,7 +115,7 @@ impl Connection {
         let binary = spread(formats, wanted, "parameter")?;
         let types = self.session.types_now(&target.prepared.parameters).await;
         let decode = |i: usize| parameter(values[i].as_ref(), binary[i], target.parameters[i], types[i], i + 1);
-        let values = self.session.reading(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>())?;
+        let values = self.session.reading(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>()).await?;
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
         let formats = if columns == 0 { vec![] } else { spread(result_formats, columns, "result")? };

@@ -23,6 +23,7 @@ pub(crate) mod framed;
 pub(crate) mod interval;
 pub(crate) mod json;
 pub(crate) mod ordered;
+pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod series;
 pub(crate) mod sleep;

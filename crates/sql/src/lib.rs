@@ -12,6 +12,7 @@
 //! by_key        statements on a row by its key, which pass the planner by
 //! plan          from a tree to DataFusion's plan; our rules; scans
 //! pgcatalog     pg_catalog, information_schema and the views of terrace
+//! through       views through which rows are changed
 //! access        who acts, and what that role may do
 //! functions     the functions, operators and casts that queries call
 //! observe       what goes on, counted and shown
@@ -41,6 +42,7 @@ mod session;
 mod settings;
 mod stack;
 mod statement;
+mod through;
 mod transaction;
 mod values;
 

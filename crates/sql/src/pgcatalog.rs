@@ -52,6 +52,8 @@ pub(crate) struct System {
     pub(crate) voice: Arc<crate::notify::Voice>,
     /// The session's transaction.
     pub(crate) cell: crate::transaction::TxnCell,
+    /// What `random()` takes its numbers from, once it was called.
+    pub(crate) random: Arc<parking_lot::Mutex<Option<crate::functions::random::Random>>>,
 }
 
 impl std::fmt::Debug for System {

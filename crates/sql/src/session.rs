@@ -153,6 +153,7 @@ impl Session {
             notices: notices.clone(),
             voice: shared.voice.clone(),
             cell: shared.cell.clone(),
+            random: Arc::default(),
         };
         Session {
             database: database.clone(),
@@ -723,7 +724,9 @@ impl Session {
             let txn = self.new_transaction(isolation);
             self.shared.activity.began_transaction(txn.number(), self.database.engine.env().unix_micros());
             slot.txn = Some(txn);
-            *self.clock.lock() = None;
+            if !std::mem::take(&mut slot.timed) {
+                *self.clock.lock() = None;
+            }
         }
         let settings = self.shared.settings.lock();
         let txn = slot.open();
@@ -743,6 +746,7 @@ impl Session {
     /// Ends the implicit transaction of a pipeline (Sync) or of a multi-statement simple query.
     pub async fn sync(&mut self) -> Result<()> {
         self.running = None;
+        self.shared.cell.lock().await.timed = false;
         let alone = {
             let mut block = self.shared.block.lock();
             if *block == Block::Pipeline {

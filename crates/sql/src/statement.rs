@@ -47,6 +47,7 @@ pub(crate) mod schemas;
 pub(crate) mod sequence;
 pub(crate) mod shared;
 pub(crate) mod target;
+pub(crate) mod through;
 pub(crate) mod update_delete;
 pub(crate) mod views;
 pub(crate) mod within;

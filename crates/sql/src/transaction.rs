@@ -18,6 +18,8 @@ use terrace_storage::Rid;
 /// The session's open transaction, if any, numbered so that a stream of an older one does not read in a newer one.
 #[derive(Default)]
 pub(crate) struct TxnSlot {
+    /// The next transaction begins at the time that the session's clock says: values have been read at that time.
+    pub(crate) timed: bool,
     pub(crate) number: u64,
     pub(crate) txn: Option<Txn>,
     /// Whether a statement has run in it.

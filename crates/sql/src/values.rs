@@ -610,7 +610,23 @@ pub(crate) fn is_sequence(table: &Table) -> bool {
 
 /// Whether it is a sequence that belongs to a column.
 pub(crate) fn is_owned(table: &Table) -> bool {
-    is_sequence(table) && table.columns.last().is_some_and(|c| c.default_sql.is_some())
+    marks(table).any(|word| word == "owned")
+}
+
+/// The type that a sequence says it has.
+pub(crate) fn sequence_type(table: &Table) -> Option<DataType> {
+    marks(table).find_map(|word| match word {
+        "int2" => Some(DataType::Int2),
+        "int4" => Some(DataType::Int4),
+        "int8" => Some(DataType::Int8),
+        _ => None,
+    })
+}
+
+/// The words of a sequence's mark.
+fn marks(table: &Table) -> impl Iterator<Item = &str> {
+    let mark = table.columns.last().filter(|_| is_sequence(table)).and_then(|column| column.default_sql.as_deref());
+    mark.unwrap_or_default().split(' ')
 }
 
 /// 23502, as PostgreSQL words it. Generated columns are looked at when they are computed.

@@ -160,12 +160,12 @@ fn read_default(text: Option<String>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Rows of enums, of columns without a domain and without digits, of roles without attributes, and of what views read
-/// in the schema public, are written as before there were any: older programs read them.
+/// Rows of enums, of columns without a domain and without digits, of roles without attributes, of views without CHECK
+/// OPTION, and of what views read in the schema public, are written as before there were any: older programs read them.
 pub(crate) fn may_lack_columns(table: &Table, row: &[Datum]) -> bool {
     let lacks = match table.oid {
         COLUMNS => 2,
-        super::roles::ROLES | VIEW_USES | ACCESS | ENUMS | super::domains::DOMAINS => 1,
+        super::roles::ROLES | VIEWS | VIEW_USES | ACCESS | ENUMS | super::domains::DOMAINS => 1,
         _ => return false,
     };
     row.len() == table.columns.len() - lacks
@@ -192,6 +192,11 @@ pub(crate) fn foreign_keys_row() -> Vec<Datum> {
 /// What keeps programs away that know no views.
 pub(crate) fn views_row() -> Vec<Datum> {
     vec![Datum::Int8(0), Datum::text("views"), Datum::text("")]
+}
+
+/// What keeps programs away that know no WITH CHECK OPTION: rows of views have a column more.
+pub(crate) fn checked_views_row() -> Vec<Datum> {
+    vec![Datum::Int8(0), Datum::text("checked views"), Datum::text("")]
 }
 
 /// Positions of columns, as they are stored: "0,2".
@@ -231,7 +236,7 @@ pub(crate) fn read_table(row: &[Datum]) -> Result<(ObjectId, String, Option<Stat
 pub(crate) fn read_check(row: &[Datum]) -> Result<Option<(ObjectId, Check)>> {
     let own = [foreign_keys_row(), views_row(), comments_row(), enums_row(), domains_row(), digits_row()];
     let notes = own.into_iter().chain([temporary::note_row(), access::note_row(), schemas::note_row()]);
-    let own_types = [composites_row(), nested_domains_row(), access::column_note_row()];
+    let own_types = [composites_row(), nested_domains_row(), access::column_note_row(), checked_views_row()];
     let mut notes = notes.chain([access::default_note_row(), generated_row()]).chain(own_types);
     match row {
         note if notes.any(|known| *note == known) => Ok(None),

@@ -2,7 +2,7 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | 6 views | oid, name, sql (of the query), zone (in which its constants are read), depth (levels of the query) |
+//! | 6 views | oid, name, sql (of the query), zone (in which its constants are read), depth (levels of the query), checked (`local` or `cascaded`; NULL: no option) |
 //! | 7 view_uses | view (oid), relation (name), columns (how many that had), used (positions, "0,2"), schema (oid, NULL: public) |
 //!
 //! A view's columns are rows of table 2, as a table's are.
@@ -12,7 +12,7 @@
 //! 2. A view sees no column that a relation has got since ([`ViewUse::columns`]).
 //! 3. Relations are known by name, because TRUNCATE gives a table another object id.
 //! 4. No view reads itself, through whatever others.
-//! 5. A database of before has no rows here: it has no views.
+//! 5. A database of before has no rows here: it has no views. A row of before has no `checked`.
 use super::names::{Among, Placed, RelationName, Space};
 use super::system::{bad, object, positions, positions_text};
 use super::{Catalog, ColumnDef, Table};
@@ -40,6 +40,27 @@ pub struct View {
     /// A bound on the levels of the query, those of the views that it reads included.
     pub depth: u32,
     pub uses: Vec<ViewUse>,
+    /// WITH CHECK OPTION.
+    pub check: Option<ViewCheck>,
+}
+
+/// Which conditions the rows must meet that a change of a view makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewCheck {
+    /// The view's own, and those of the views below that say so.
+    Local,
+    /// The view's own, and those of all views below.
+    Cascaded,
+}
+
+impl ViewCheck {
+    /// As the catalogue calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ViewCheck::Local => "local",
+            ViewCheck::Cascaded => "cascaded",
+        }
+    }
 }
 
 /// A table, a sequence or a view that a view reads.
@@ -60,7 +81,11 @@ static DEFINITIONS: LazyLock<[Arc<Table>; 2]> = LazyLock::new(|| {
         Arc::new(Table::new(oid, name.into(), columns, Vec::new()))
     };
     [
-        table(VIEWS, "views", &[("oid", Int8), ("name", Text), ("sql", Text), ("zone", Text), ("depth", Int4)]),
+        table(
+            VIEWS,
+            "views",
+            &[("oid", Int8), ("name", Text), ("sql", Text), ("zone", Text), ("depth", Int4), ("checked", Text)],
+        ),
         table(
             VIEW_USES,
             "view_uses",
@@ -75,13 +100,15 @@ pub(crate) fn table(oid: ObjectId) -> &'static Arc<Table> {
 }
 
 pub(crate) fn row(view: &View) -> Vec<Datum> {
-    vec![
+    let mut row = vec![
         Datum::Int8(view.oid.0.into()),
         Datum::text(view.name.as_str()),
         Datum::text(view.sql.as_str()),
         Datum::text(view.zone.as_str()),
         Datum::Int4(view.depth as i32),
-    ]
+    ];
+    row.extend(view.check.map(|check| Datum::text(check.name())));
+    row
 }
 
 pub(crate) fn use_row(view: ObjectId, used: &ViewUse) -> Vec<Datum> {
@@ -97,7 +124,7 @@ pub(crate) fn use_row(view: ObjectId, used: &ViewUse) -> Vec<Datum> {
 
 /// A view without its columns and without what it reads, as if it were in the schema public.
 pub(crate) fn read(row: &[Datum]) -> Result<View> {
-    let [oid, Datum::Text(name), Datum::Text(sql), Datum::Text(zone), Datum::Int4(depth)] = row else {
+    let [oid, Datum::Text(name), Datum::Text(sql), Datum::Text(zone), Datum::Int4(depth), checked] = row else {
         return Err(bad("views"));
     };
     let read = || {
@@ -111,6 +138,12 @@ pub(crate) fn read(row: &[Datum]) -> Result<View> {
             zone: zone.to_string(),
             depth: u32::try_from(*depth).ok()?,
             uses: Vec::new(),
+            check: match checked {
+                Datum::Null => None,
+                Datum::Text(name) if **name == *"local" => Some(ViewCheck::Local),
+                Datum::Text(name) if **name == *"cascaded" => Some(ViewCheck::Cascaded),
+                _ => return None,
+            },
         })
     };
     read().ok_or_else(|| bad("views"))

@@ -61,9 +61,10 @@ impl Txn {
         for used in &view.uses {
             self.insert(system_table(VIEW_USES), &use_row(view.oid, used)).await?;
         }
-        let note = system::views_row();
-        if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
-            self.insert(system_table(system::CHECKS), &note).await?;
+        for note in [Some(system::views_row()), view.check.map(|_| system::checked_views_row())].into_iter().flatten() {
+            if self.change_definitions(system::CHECKS, |r| r[..2] == note[..2], |_| Some(note.clone())).await? == 0 {
+                self.insert(system_table(system::CHECKS), &note).await?;
+            }
         }
         self.set_catalog(Arc::new(catalog.with_view(view)));
         Ok(())

@@ -97,6 +97,17 @@ pub struct CreateView {
     pub query: Query,
     /// Where the query stands in the text.
     pub place: Range<At>,
+    /// WITH CHECK OPTION.
+    pub check: Option<ViewCheck>,
+}
+
+/// Which views' conditions the rows must meet that a change of a view makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewCheck {
+    /// The view's own, and those of the views below that say so.
+    Local,
+    /// The view's own, and those of all views below.
+    Cascaded,
 }
 
 /// A column's definition.

@@ -46,7 +46,7 @@ const FUNCTIONS: &[(&str, Does, bool)] = &[
 
 /// Whether the function of that name is called for what it does, not for what it answers.
 pub(crate) fn has_effect(name: &str) -> bool {
-    is_advisory(name) || matches!(name, "pg_terminate_backend" | "pg_notify")
+    is_advisory(name) || matches!(name, "pg_terminate_backend" | "pg_notify" | "setseed")
 }
 
 /// Whether it is the name of one of these functions.

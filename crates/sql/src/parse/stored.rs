@@ -60,23 +60,28 @@ impl Stored {
 
     /// Constants that may be times of the clock: their places, each with the time that it is now.
     pub(crate) fn clock_words(&self) -> Vec<Edit> {
-        let mut found = vec![];
-        walk(Node::Expr(self.expr()), &mut |node| {
-            if let Node::Expr(Expr { at, kind: ExprKind::Literal(Literal::Text(text)) }) = node
-                && let Some(time) = of_clock(text)
-            {
-                found.push((*at as usize..token_end(&self.text, *at) as usize, format!("'{time}'")));
-            }
-            true
-        });
-        found.sort_by_key(|(place, _)| place.start);
-        found
+        clock_words(Node::Expr(self.expr()), &self.text)
     }
 
     /// The text with other texts in some places.
     pub(crate) fn edited(&self, edits: Vec<Edit>) -> String {
         edited(&self.text, edits)[BEFORE.len()..].to_owned()
     }
+}
+
+/// The same of any text.
+pub(crate) fn clock_words(node: Node<'_>, whole: &str) -> Vec<Edit> {
+    let mut found = vec![];
+    walk(node, &mut |node| {
+        if let Node::Expr(Expr { at, kind: ExprKind::Literal(Literal::Text(text)) }) = node
+            && let Some(time) = of_clock(text)
+        {
+            found.push((*at as usize..token_end(whole, *at) as usize, format!("'{time}'")));
+        }
+        true
+    });
+    found.sort_by_key(|(place, _)| place.start);
+    found
 }
 
 /// What a text that asks for the clock means now, with its zone.

@@ -4,6 +4,7 @@ mod comments;
 pub(crate) mod indexes;
 pub(crate) mod privileges;
 mod quoting;
+mod random;
 
 use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
 use super::system::*;
@@ -16,7 +17,7 @@ use crate::settings::SERVER_VERSION;
 use crate::values::{array_oid, enum_of};
 use classes::{class_name, class_oid};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
-use datafusion::arrow::array::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder, StringBuilder};
+use datafusion::arrow::array::{Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
@@ -46,7 +47,9 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
     let (name, returns, body) = table().into_iter().find(|(n, _, _)| *n == name)?;
     // What changes something is called once for each row, and not while planning.
     let volatility = match name {
-        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" => Volatility::Volatile,
+        "set_config" | "pg_reload_conf" | "clock_timestamp" | "gen_random_uuid" | "random" | "setseed" => {
+            Volatility::Volatile
+        }
         "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
         "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
         "pg_export_snapshot" => Volatility::Volatile,
@@ -54,7 +57,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         _ => Volatility::Stable,
     };
     let arguments = match name {
-        "clock_timestamp" | "gen_random_uuid" | "pg_export_snapshot" => vec![TypeSignature::Nullary],
+        "clock_timestamp" | "gen_random_uuid" | "pg_export_snapshot" | "random" => vec![TypeSignature::Nullary],
         "md5"
         | "pg_cancel_backend"
         | "pg_terminate_backend"
@@ -65,7 +68,8 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "to_regtype"
         | "to_regnamespace"
         | "to_regrole"
-        | "row_security_active" => {
+        | "row_security_active"
+        | "setseed" => {
             vec![TypeSignature::Any(1)]
         }
         "pg_notify" | "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Any(2)],
@@ -184,9 +188,21 @@ fn about_sessions() -> Vec<Entry> {
     ]
 }
 
+/// What can be done with the rows of a relation, or with those of one of its columns: PostgreSQL's bits of UPDATE (4),
+/// INSERT (8) and DELETE (16).
+fn events(catalog: &Catalog, oid: u32, column: Option<usize>) -> i32 {
+    match views::by_oid(catalog, oid) {
+        Some(view) => crate::through::events(catalog, view, column.map(|at| [at].into())),
+        None => {
+            let table = catalog.tables().find(|table| table.oid.0 == oid);
+            if table.is_some_and(|table| !crate::values::is_sequence(table)) { 28 } else { 0 }
+        }
+    }
+}
+
 /// Of what the catalogue holds.
 fn about_objects() -> Vec<Entry> {
-    use DataType::{Boolean, UInt32, Utf8};
+    use DataType::{Boolean, Int32, UInt32, Utf8};
     vec![
         ("acldefault", Utf8, |c| c.texts(default_privileges)),
         ("col_description", Utf8, |c| c.texts(comments::of_column)),
@@ -196,6 +212,18 @@ fn about_objects() -> Vec<Entry> {
                 let key = c.index(0, i)?.filter(|(_, i)| i.is_constraint());
                 key.map_or_else(|| check_definition(c, i), |(t, i)| Ok(Some(constraint_definition(&t, &i))))
             })
+        }),
+        ("pg_relation_is_updatable", Int32, |c| {
+            let events = |row| Ok(c.oid(0, row)?.map(|oid| events(c.catalog, oid, None)));
+            Ok(Arc::new((0..c.rows).map(events).collect::<Result<Int32Array>>()?))
+        }),
+        ("pg_column_is_updatable", Boolean, |c| {
+            let takes = |row| {
+                let (Some(oid), Some(column)) = (c.oid(0, row)?, c.int(1, row)?) else { return Ok(None) };
+                let at = usize::try_from(column - 1).ok();
+                Ok(Some(at.is_some_and(|at| events(c.catalog, oid, Some(at)) & 20 == 20)))
+            };
+            Ok(Arc::new((0..c.rows).map(takes).collect::<Result<BooleanArray>>()?))
         }),
         // A stored expression is kept as its SQL text.
         ("pg_get_expr", Utf8, |c| c.texts(get_expr)),
@@ -287,8 +315,10 @@ fn about_values() -> Vec<Entry> {
             let times = TimestampMicrosecondArray::from(vec![now; c.rows]);
             Ok(Arc::new(times.with_timezone(crate::values::UTC)))
         }),
-        ("gen_random_uuid", DataType::FixedSizeBinary(16), |c| random_uuids(c)),
+        ("gen_random_uuid", DataType::FixedSizeBinary(16), random::uuids),
         ("md5", Utf8, |c| md5(c)),
+        ("random", DataType::Float64, |c| Ok(random::numbers(c))),
+        ("setseed", Utf8, |c| c.texts(random::seed)),
         ("pg_subscripts", list_of(Int32), |c| {
             let mut lists = ListBuilder::new(Int32Builder::new());
             for row in 0..c.rows {
@@ -726,22 +756,6 @@ fn array_to_string(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let items = crate::functions::builtin::shown(&list, None)?;
     let items = items.as_string::<i32>();
     Ok(Some(items.iter().filter_map(|item| item.or(null.as_deref())).collect::<Vec<_>>().join(&separator)))
-}
-
-/// Of version 4: random but for the version and the variant.
-fn random_uuids(c: &Call<'_>) -> Result<ArrayRef> {
-    let mut uuids = FixedSizeBinaryBuilder::with_capacity(c.rows, 16);
-    for _ in 0..c.rows {
-        let Some(system) = &c.info.system else {
-            uuids.append_null();
-            continue;
-        };
-        let env = system.engine.env();
-        let random = u128::from(env.random_u64()) << 64 | u128::from(env.random_u64());
-        let marked = random & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
-        uuids.append_value(marked.to_be_bytes())?;
-    }
-    Ok(Arc::new(uuids.finish()))
 }
 
 /// Of text or bytea, in hexadecimal digits.

@@ -12,9 +12,9 @@
 //! 6. An expression's type is settled when it is bound ([`types`]), by the same rules that settle whole plans.
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
-//! [`views`], [`reads`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`], [`effects`],
-//! [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and [`over`] for
-//! expressions outside of queries.
+//! [`views`], [`through`], [`reads`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`],
+//! [`effects`], [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and
+//! [`over`] for expressions outside of queries.
 mod arrays;
 mod bounds;
 mod call;
@@ -40,6 +40,7 @@ mod sequences;
 mod sets;
 mod subquery;
 mod system;
+mod through;
 pub(crate) mod titles;
 mod types;
 mod unnest;

@@ -3,12 +3,19 @@
 use crate::access::Actor;
 use crate::parse::numbered;
 use crate::pgcatalog::schema_of_table;
-use crate::values::is_sequence;
+use crate::values::{is_sequence, sequence_type};
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{Catalog, Table};
+use terrace_engine::{Catalog, DataType, Table};
 
-/// A serial column's: all others are bigint.
-const INTEGER_MAX: i32 = i32::MAX;
+/// What a sequence says of its type; one of before, which says nothing, is an integer's if it ends where these do.
+fn type_of<'t>(table: &Table, [short, integer, long]: [&'t str; 3]) -> std::borrow::Cow<'t, str> {
+    match sequence_type(table) {
+        Some(DataType::Int2) => short.into(),
+        Some(DataType::Int4) => integer.into(),
+        Some(_) => long.into(),
+        None => format!("CASE WHEN max_value = {} THEN {integer} ELSE {long} END", i32::MAX).into(),
+    }
+}
 
 /// The query that stands for a relation of that name.
 pub(crate) fn text_of(relation: &str, catalog: &Catalog, actor: &Actor) -> Option<String> {
@@ -60,10 +67,11 @@ fn source(table: &Table) -> String {
 
 fn sequence_row(table: &Table) -> String {
     format!(
-        "SELECT {}::oid AS seqrelid, CASE WHEN max_value = {INTEGER_MAX} THEN 23::oid ELSE 20::oid END AS \
-         seqtypid, start_value AS seqstart, increment_by AS seqincrement, max_value AS seqmax, min_value AS seqmin, \
+        "SELECT {}::oid AS seqrelid, {} AS seqtypid, start_value AS seqstart, increment_by AS seqincrement, \
+         max_value AS seqmax, min_value AS seqmin, \
          1::bigint AS seqcache, cycle AS seqcycle FROM {}",
         table.oid.0,
+        type_of(table, ["21::oid", "23::oid", "20::oid"]),
         source(table)
     )
 }
@@ -72,12 +80,13 @@ fn sequence_row(table: &Table) -> String {
 fn sequences_row(table: &Table, schema: &str, owner: &str, reads: bool) -> String {
     format!(
         "SELECT {} AS schemaname, {} AS sequencename, {} AS sequenceowner, \
-         CASE WHEN max_value = {INTEGER_MAX} THEN 'integer' ELSE 'bigint' END AS data_type, start_value, min_value, \
+         {} AS data_type, start_value, min_value, \
          max_value, increment_by, cycle, 1::bigint AS cache_size, \
          CASE WHEN is_called AND {reads} THEN last_value END AS last_value FROM {}",
         quoted(schema, '\''),
         quoted(&table.name, '\''),
         quoted(owner, '\''),
+        type_of(table, ["'smallint'", "'integer'", "'bigint'"]),
         source(table)
     )
 }

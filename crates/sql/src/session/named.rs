@@ -250,12 +250,9 @@ impl Session {
         }
         let columns: Vec<ColumnDef> =
             (1..).zip(wanted.iter()).map(|(n, data_type)| ColumnDef::new(&format!("${n}"), *data_type)).collect();
-        let constants: Option<Vec<Result<Datum>>> = execute
-            .args
-            .iter()
-            .zip(&columns)
-            .map(|(arg, column)| self.reading(|| constant(&arg.expr, column)))
-            .collect();
+        let args = execute.args.iter().zip(&columns);
+        let constants: Option<Vec<Result<Datum>>> =
+            self.reading(|| args.clone().map(|(arg, column)| constant(&arg.expr, column)).collect()).await;
         match constants {
             Some(values) => values.into_iter().collect(),
             None => self.evaluated(&execute.args, columns, token).await,
@@ -263,9 +260,21 @@ impl Session {
         .map_err(not_a_column)
     }
 
-    /// Reads values that a client states in its style and, where they ask for the clock (`now`), as of its transaction.
-    pub fn reading<T>(&self, work: impl FnOnce() -> T) -> T {
-        clock::scope(self.now(), || self.style().scope(work)).0
+    /// Reads values that a client states in its style and, where they ask for the clock (`now`), as of the transaction
+    /// that they are used in: one that has not begun will begin at that time.
+    pub async fn reading<T>(&mut self, work: impl Fn() -> T) -> T {
+        let read = |session: &Session| clock::scope(session.now(), || session.style().scope(&work));
+        let (done, of_clock) = read(self);
+        let block = self.shared.block();
+        let mut slot = self.shared.cell.lock().await;
+        // Outside of blocks, what is open ends before the next statement.
+        if !of_clock || block == Block::Failed || (block != Block::None && slot.txn.is_some()) {
+            return done;
+        }
+        slot.timed = true;
+        drop(slot);
+        *self.clock.lock() = None;
+        read(self).0
     }
 
     /// The transaction's time, in microseconds since 1970.

@@ -2,7 +2,7 @@
 //!
 //! 1. A sequence that is altered gets a new identity with a row of its own, as by TRUNCATE ... RESTART IDENTITY: so it
 //!    is transactional, and what was reserved of the old one is given to nobody.
-use crate::error::{missing_relation, undefined_column, unsupported};
+use crate::error::{missing_relation, undefined_column};
 use crate::parse::identity::Identity;
 use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
@@ -10,7 +10,8 @@ use crate::statement::ddl::{choose_name, column_def, duplicate};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::sequence::{
-    Limits, NewSequence, Numbering, apart_from_name, int, number, numbering, once, only_row, owned_mark,
+    Limits, NewSequence, Numbering, apart_from_name, int, mark_of, number, numbering, once, only_row, stated_type,
+    type_of,
 };
 use crate::statement::target::Target;
 use crate::values::is_owned;
@@ -20,20 +21,24 @@ use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, T
 use terrace_grammar::statement::{AlterSequence, Column, Ident, Name, SequenceOption, SequenceOptionKind as Kind};
 
 /// The row of a sequence with what the options change of it.
-fn changed(row: &[Datum], options: &[SequenceOption]) -> Result<Vec<Datum>> {
+fn changed(sequence: &Table, row: &[Datum], options: &[SequenceOption]) -> Result<Vec<Datum>> {
     once(options)?;
+    let before = type_of(sequence, row);
+    let stated = stated_type(options)?;
+    let of = stated.unwrap_or(before);
     let mut limits = Limits::of_row(row);
+    if stated.is_some() {
+        limits.follow(before, of);
+    }
     let mut restart = None;
     for option in options {
         match &option.kind {
             Kind::Restart(value) => restart = Some(value.as_ref().map(number).transpose()?),
-            Kind::OwnedBy(_) => {}
-            Kind::As(_) => return Err(unsupported("ALTER SEQUENCE ... AS")),
+            Kind::OwnedBy(_) | Kind::As(_) => {}
             kind => limits.take(kind)?,
         }
     }
-    let most = if row[5] == Datum::Int8(i32::MAX.into()) { i32::MAX.into() } else { i64::MAX };
-    let settled = limits.settle(most)?;
+    let settled = limits.settle(of)?;
     let (last, called) = match restart {
         Some(value) => (value.unwrap_or(settled.start), Datum::Bool(false)),
         None => (int(&row[0]), row[1].clone()),
@@ -96,10 +101,17 @@ impl Run<'_> {
             false => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", table.name))),
         };
         let old = self.alone_if(&name, is_one).await?;
-        let mut table = self.renewed(&old, |row| changed(row, &alter.options)).await?;
-        if let Some(owned) = owner.filter(|owned| *owned != is_owned(&old)) {
-            let at = table.columns.len() - 1;
-            let mark = ColumnDef { default_sql: owned.then(owned_mark), ..table.columns[at].clone() };
+        let mut said = None;
+        let change = |row: &[Datum]| {
+            let of = stated_type(&alter.options)?.unwrap_or_else(|| type_of(&old, row));
+            let row = changed(&old, row, &alter.options)?;
+            said = mark_of(owner.unwrap_or_else(|| is_owned(&old)), of, int(&row[5]));
+            Ok(row)
+        };
+        let mut table = self.renewed(&old, change).await?;
+        let at = table.columns.len() - 1;
+        if table.columns[at].default_sql != said {
+            let mark = ColumnDef { default_sql: said, ..table.columns[at].clone() };
             let change = async { self.cell.lock().await.open().alter_column(&table, at, mark).await };
             table = self.cancel.run(change).await?;
         }
@@ -111,7 +123,7 @@ impl Run<'_> {
     pub(crate) async fn renewed(
         &self,
         old: &Arc<Table>,
-        change: impl Fn(&[Datum]) -> Result<Vec<Datum>>,
+        mut change: impl FnMut(&[Datum]) -> Result<Vec<Datum>>,
     ) -> Result<Arc<Table>> {
         let renew = async {
             // Nobody reserves meanwhile: who does has locked the sequence, too.
@@ -146,10 +158,8 @@ impl Run<'_> {
         let (at, definition) = self.definition(table, column)?;
         let of = || format!("column \"{}\" of relation \"{}\"", definition.name, table.name);
         let refused = |state, message: String| Err(EngineError::new(state, message));
-        let max = match definition.data_type {
-            DataType::Int2 => i16::MAX.into(),
-            DataType::Int4 => i32::MAX.into(),
-            DataType::Int8 => i64::MAX,
+        let numbered = match definition.data_type {
+            of @ (DataType::Int2 | DataType::Int4 | DataType::Int8) => of,
             _ => return refused("22023", "identity column type must be smallint, integer, or bigint".into()),
         };
         if !definition.not_null {
@@ -171,7 +181,7 @@ impl Run<'_> {
         };
         let sequence = Target::of_part(table, name);
         let text = numbering(&sequence);
-        self.create_sequence(&NewSequence::owned(sequence, max, &options)?).await?;
+        self.create_sequence(&NewSequence::owned(sequence, numbered, &options)?).await?;
         let default_sql = Some(self.kept_default(&definition, &identity.marked(&text)).await?);
         self.change_column(table, at, ColumnDef { default_sql, ..definition }).await
     }
@@ -182,7 +192,7 @@ impl Run<'_> {
         &self,
         table: &Arc<Table>,
         (column, plain): (&Column, Column),
-        (max, options, identity): Numbering,
+        (numbered, options, identity): Numbering,
         (if_not_exists, notices): (bool, &mut Vec<EngineError>),
     ) -> Result<Arc<Table>> {
         let bare = Column { constraints: vec![], ..plain.clone() };
@@ -216,7 +226,7 @@ impl Run<'_> {
         let sequence = Target::of_part(&added, name);
         let text = numbering(&sequence);
         let text = identity.map_or(text.clone(), |identity| identity.marked(&text));
-        self.create_sequence(&NewSequence::owned(sequence, max, &options)?).await?;
+        self.create_sequence(&NewSequence::owned(sequence, numbered, &options)?).await?;
         let definition = added.columns[at].clone();
         let default_sql = Some(self.kept_default(&definition, &text).await?);
         let table = self.change_column(&added, at, ColumnDef { default_sql, ..definition }).await?;
@@ -243,7 +253,7 @@ impl Run<'_> {
             let name =
                 sequence_of(&definition).ok_or_else(|| EngineError::internal("an identity column has a sequence"))?;
             let sequence = self.alone_if(&name, |_| Ok(())).await?;
-            self.renewed(&sequence, |row| changed(row, options)).await?;
+            self.renewed(&sequence, |row| changed(&sequence, row, options)).await?;
         }
         let after = match always {
             Some(true) => Identity::Always,

@@ -8,6 +8,7 @@ use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::types::type_name;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::through::Called;
 use crate::values::live_columns;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -185,8 +186,8 @@ pub(crate) fn without_identities(table: &Table, columns: &[usize], rows: &[Vec<E
 }
 
 /// The target's name within the statement.
-pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Ident {
-    alias.unwrap_or(target.last()).clone()
+pub(crate) fn called(target: &Name, alias: Option<&Ident>) -> Called {
+    Called::so(&alias.unwrap_or(target.last()).name)
 }
 
 /// The columns of SET and their values; `(a, b) = (1, 2)` is split.
@@ -265,7 +266,7 @@ pub(crate) fn wanted<'q>(table: &'q Table, assigned: &[Assigned<'q>]) -> Vec<Wan
 /// The rows that an UPDATE changes, and what they become. `filter`: its condition, or what it became.
 pub(crate) fn update_over<'q>(
     update: &'q Update,
-    (table, called): (&'q Arc<Table>, &'q Ident),
+    (table, called): (&'q Arc<Table>, &'q Called),
     filter: Option<&'q Expr>,
     assigned: &[Assigned<'q>],
 ) -> Over<'q> {
@@ -287,7 +288,7 @@ pub(crate) fn update_over<'q>(
 /// The rows that a DELETE removes. The old row is only for RETURNING.
 pub(crate) fn delete_over<'q>(
     delete: &'q Delete,
-    (table, called): (&'q Arc<Table>, &'q Ident),
+    (table, called): (&'q Arc<Table>, &'q Called),
     filter: Option<&'q Expr>,
 ) -> Over<'q> {
     Over {
@@ -308,12 +309,34 @@ pub(crate) fn delete_over<'q>(
 /// Expressions that read no row.
 pub(crate) fn alone_over<'q>(
     table: &'q Arc<Table>,
-    called: &'q Ident,
+    called: &'q Called,
     part: Part,
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {
     let (with, filter, kept) = (None, None, part == Part::Default);
     Over { table, called, rows: Rows::None, part, with, from: &[], beside: &[], filter, order: &[], wanted, kept }
+}
+
+/// Positions of the columns that INSERT names; of all where none is named: through a view, of those that it shows, up
+/// to the first that cannot be assigned to ([`check_width`]).
+pub(crate) fn inserted_columns(names: &[Ident], (table, called): (&Table, &Called)) -> Result<Vec<usize>> {
+    match &called.through {
+        Some(through) if names.is_empty() => Ok(through.leading()),
+        _ => named_columns(names, table),
+    }
+}
+
+/// So many values for these columns of an INSERT, which are `listed` in it or not.
+pub(crate) fn check_width(
+    values: usize,
+    columns: &[usize],
+    listed: bool,
+    (table, called): (&Table, &Called),
+) -> Result<()> {
+    if let Some(through) = called.through.as_ref().filter(|_| !listed) {
+        through.permit_width(values, table)?;
+    }
+    check_count(values, columns, listed)
 }
 
 /// Positions of the columns that INSERT or COPY names; of all where none is named.

@@ -11,6 +11,7 @@ use crate::stack::on_stack_for;
 use crate::statement::computed::Computing;
 use crate::statement::ddl::{check_name, choose_name};
 use crate::statement::run::Run;
+use crate::through::Called;
 use crate::values::{check_generated_not_null, live_columns};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -20,7 +21,7 @@ use terrace_engine::types::Digits;
 use terrace_engine::{Check, Datum, EngineError, Isolation, Result, RowBuf, Table, TableSpec};
 use terrace_engine::{Domain, DomainCheck};
 use terrace_grammar::statement::{
-    ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, Ident, TableConstraintKind, Written,
+    ColumnConstraintKind, CreateTable, Deferral, Expr, ExprKind, TableConstraintKind, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -173,7 +174,7 @@ impl Run<'_> {
     /// A column for each constraint, over the rows that the statement is given.
     pub(crate) async fn check_plan(&self, table: &Arc<Table>, checks: &[Check]) -> Result<LogicalPlan> {
         let stored = checks.iter().map(stored::of_check).collect::<Result<Vec<Stored>>>()?;
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let wanted: Vec<Wanted<'_>> = stored.iter().map(|stored| Wanted::Condition(stored.expr())).collect();
         assert_eq!(wanted.len(), checks.len(), "a column for each constraint");
         self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await
@@ -297,7 +298,7 @@ impl Run<'_> {
         let new = self.new_check(table, new, &table.checks, &taken).await?;
         let broken = stored::of_check(&new)?.expr().clone();
         let broken = Expr { at: broken.at, kind: ExprKind::Not(Box::new(broken)) };
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let over = Over { filter: Some(&broken), ..checking_over((table, &called), Rows::All, vec![Wanted::Row]) };
         let plan = LogicalPlanBuilder::from(self.plan_over(&over).await?).limit(0, Some(1));
         let plan = plan.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
@@ -318,7 +319,7 @@ impl Run<'_> {
 }
 
 pub(crate) fn checking_over<'q>(
-    (table, called): (&'q Arc<Table>, &'q Ident),
+    (table, called): (&'q Arc<Table>, &'q Called),
     rows: Rows,
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {

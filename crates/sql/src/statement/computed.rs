@@ -13,13 +13,14 @@ use crate::statement::checks::{Finishing, checking_over, round};
 use crate::statement::create_as::column_type;
 use crate::statement::immutable::may_change;
 use crate::statement::run::Run;
+use crate::through::Called;
 use crate::values::{assign_array, assign_datum};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Isolation, Result, RowBuf, Scan, Table, UpdateOutcome};
-use terrace_grammar::statement::{Ident, Node, walk};
+use terrace_grammar::statement::{Node, walk};
 
 /// Rows that get values at a time, where a table has rows already.
 const BATCH: usize = 1000;
@@ -99,7 +100,7 @@ impl Run<'_> {
         let value = |(at, stored): &'_ (usize, Stored)| (*at, stored.expr().clone());
         let values: Vec<_> = stored.iter().map(value).collect();
         let wanted = values.iter().map(|(at, value)| Wanted::Value { column: &table.columns[*at], value }).collect();
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, wanted)).await?;
         let at = values.iter().map(|(at, _)| *at).collect();
         Ok(Some(Columns { of: table.clone(), at, plan: self.physical(&plan).await? }))
@@ -191,7 +192,7 @@ impl Run<'_> {
             For::Key => Wanted::Item(&item),
             For::Condition => Wanted::Condition(stored.expr()),
         };
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let plan = self.plan_over_alone(&checking_over((table, &called), Rows::Given, vec![wanted])).await;
         let plan = plan.map_err(|mut error| {
             // As the condition is kept, OR NULL stands behind it.
@@ -230,7 +231,7 @@ impl Run<'_> {
             let detail = "A generated column cannot reference another generated column.";
             return Err(EngineError::new("42P17", message).with_detail(detail));
         }
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let wanted = vec![Wanted::Value { column, value: stored.expr() }];
         let over = Over { part: Part::Generated, ..checking_over((table, &called), Rows::Given, wanted) };
         let plan = self.plan_over_alone(&over).await?;

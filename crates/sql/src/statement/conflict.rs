@@ -13,6 +13,7 @@ use crate::statement::generic::Plan;
 use crate::statement::indexes::is_same;
 use crate::statement::run::Run;
 use crate::statement::update_delete::Source;
+use crate::through::Called;
 use crate::transaction::OneRow;
 use crate::values::check_not_null;
 use datafusion::physical_plan::ExecutionPlan;
@@ -117,7 +118,7 @@ fn infers(index: &Index, elements: &[Element<'_>], filter: Option<&Written>, tab
 
 /// DO UPDATE of the existing row, beside the row `excluded` that could not be inserted.
 pub(crate) fn conflict_over<'q>(
-    (table, called): (&'q Arc<Table>, &'q Ident),
+    (table, called): (&'q Arc<Table>, &'q Called),
     with: Option<&'q With>,
     filter: Option<&'q Expr>,
     assigned: &[Assigned<'q>],
@@ -150,7 +151,7 @@ impl Run<'_> {
     pub(crate) async fn insert_or(
         &self,
         conflict: &Conflict,
-        (table, called): (&Arc<Table>, &Ident),
+        (table, called): (&Arc<Table>, &Called),
         with: Option<&With>,
         rows: Vec<Vec<Datum>>,
     ) -> Result<Vec<Vec<Datum>>> {
@@ -167,7 +168,8 @@ impl Run<'_> {
                 let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
                 let assigned = assigned.iter().map(|(at, _)| *at).collect();
                 let physical = self.physical(&plan).await?;
-                let source = Source { table, plan: Plan::once(plan), assigned: Some(assigned), numbered: vec![] };
+                let source =
+                    Source { table, plan: Plan::once(plan), assigned: Some(assigned), numbered: vec![], options: None };
                 Some(Updating { source, physical, touched: BTreeSet::new() })
             }
         };
@@ -199,6 +201,8 @@ impl Run<'_> {
                 }
             }
         }
+        let options = self.options((table, called)).await?;
+        self.check_options(table, options.as_ref(), &written).await?;
         self.follow_foreign_keys().await?;
         Ok(written)
     }

@@ -158,7 +158,13 @@ impl Run<'_> {
         let format = options::format(&copy.options, !copy.from)?;
         match &copy.source {
             CopySource::Table { name, columns } if copy.from => {
-                let table = self.write_table(&relation(name)?, Rights::INSERT).await?;
+                let name = relation(name)?;
+                if self.begin_statement().await.view(&name).is_some() {
+                    let error = EngineError::new("42809", format!("cannot copy to view \"{}\"", name.name));
+                    let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";
+                    return Err(error.with_hint(hint));
+                }
+                let table = self.write_table(&name, Rights::INSERT).await?;
                 let columns = copied_columns(columns, &table)?;
                 self.permit_columns(&table, Rights::INSERT, &columns).await?;
                 let numbered = numbered(&table, &columns);

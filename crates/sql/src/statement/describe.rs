@@ -1,6 +1,6 @@
 //! The description of a statement that a client gets before it runs: the types of its parameters, and the columns that
 //! it returns.
-use crate::error::{from_datafusion, no_table, unsupported};
+use crate::error::{from_datafusion, unsupported};
 use crate::parse::constants::constant;
 use crate::parse::relation;
 use crate::parse::sequence_calls::call_of;
@@ -11,20 +11,24 @@ use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planned, Planner, parameters};
 use crate::plan::returned::Returned;
 use crate::statement::changes::{
-    alone_over, assigned, called, check_count, delete_over, named_columns, plain_values, update_over, with_inside,
+    alone_over, assigned, called, check_width, delete_over, inserted_columns, plain_values, update_over, with_inside,
     with_whole_columns,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
 use crate::statement::run::LazyState;
 use crate::statement::within::changing_with;
+use crate::through::{Called, meant};
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use terrace_engine::{Catalog, DataType, RelationName, Result, Table};
-use terrace_grammar::statement::{ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Query, Statement, Update};
+use terrace_engine::catalog::access::Rights;
+use terrace_engine::{Catalog, DataType, Result, Table};
+use terrace_grammar::statement::{
+    ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Name, Query, Statement, Update,
+};
 
 /// The description of a statement.
 #[derive(Default)]
@@ -66,9 +70,12 @@ impl Sources<'_> {
         }
     }
 
-    pub(crate) fn table(&self, name: &RelationName) -> Result<Arc<Table>> {
-        self.info.permit_lookup(self.catalog, name)?;
-        self.catalog.table(name).cloned().ok_or_else(|| no_table(self.catalog, name))
+    /// The table that a statement changes, by its name or a view's; and what the statement calls it.
+    fn aimed(&self, target: &Name, alias: Option<&Ident>, right: Rights) -> Result<(Arc<Table>, Called)> {
+        let name = relation(target)?;
+        self.info.permit_lookup(self.catalog, &name)?;
+        let (table, through) = meant(self.catalog, &name, right)?;
+        Ok((table, Called { through, ..called(target, alias) }))
     }
 
     fn describe_query(&self, query: &Query, types: &[Option<DataType>]) -> Result<Described> {
@@ -98,10 +105,10 @@ impl Sources<'_> {
 
     fn describe_insert(&self, insert: &Insert, mut types: Vec<Option<DataType>>) -> Result<Described> {
         let insert = &*with_inside(insert)?;
-        let table = self.table(&relation(&insert.target)?)?;
+        let (table, called) = self.aimed(&insert.target, insert.alias.as_ref(), Rights::INSERT)?;
+        let insert = &*called.insert(insert, &table)?;
         let insert = &*with_whole_columns(insert, &table)?;
-        let called = called(&insert.target, insert.alias.as_ref());
-        let columns = named_columns(&insert.columns, &table)?;
+        let columns = inserted_columns(&insert.columns, (&table, &called))?;
         let planner = self.planner();
         if let Some(conflict) = &insert.conflict {
             arbiters(conflict, &table)?;
@@ -117,7 +124,7 @@ impl Sources<'_> {
         };
         let mut others = vec![];
         for row in rows {
-            check_count(row.len(), &columns, !insert.columns.is_empty())?;
+            check_width(row.len(), &columns, !insert.columns.is_empty(), (&table, &called))?;
             for (value, at) in row.iter().zip(&columns) {
                 let column = &table.columns[*at];
                 let open = !matches!(value.kind, ExprKind::Default);
@@ -152,8 +159,8 @@ impl Sources<'_> {
             Statement::CreateTableAs(create) => self.describe_query(&create.query, types),
             Statement::Insert(insert) => {
                 let described = self.describe_insert(insert, types.to_vec())?;
-                let called = called(&insert.target, insert.alias.as_ref());
-                self.returning((relation(&insert.target)?, called), &[], &insert.returning, described)
+                let target = self.aimed(&insert.target, insert.alias.as_ref(), Rights::INSERT)?;
+                self.returning((&target.0, &target.1), &[], &insert.returning, described)
             }
             Statement::Update(update) => self.describe_update(update, types),
             Statement::Delete(delete) => self.describe_delete(delete, types),
@@ -162,36 +169,32 @@ impl Sources<'_> {
     }
 
     fn describe_update(&self, update: &Update, types: &[Option<DataType>]) -> Result<Described> {
-        let name = relation(&update.target)?;
-        let table = self.table(&name)?;
-        let called = called(&update.target, update.alias.as_ref());
+        let (table, called) = self.aimed(&update.target, update.alias.as_ref(), Rights::UPDATE)?;
+        let update = &*called.update(update, &table)?;
         let assigned = assigned(&update.set, &table)?;
         let filter = update.filter.as_ref().map(without_locks);
         let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
         let described = self.describe_change(&over, update.filter.as_ref(), types)?;
-        self.returning((name, called), &update.from, &update.returning, described)
+        self.returning((&table, &called), &update.from, &update.returning, described)
     }
 
     fn describe_delete(&self, delete: &Delete, types: &[Option<DataType>]) -> Result<Described> {
-        let name = relation(&delete.target)?;
-        let table = self.table(&name)?;
-        let called = called(&delete.target, delete.alias.as_ref());
+        let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE)?;
         let filter = delete.filter.as_ref().map(without_locks);
         let over = delete_over(delete, (&table, &called), filter.as_ref());
         let described = self.describe_change(&over, delete.filter.as_ref(), types)?;
-        self.returning((name, called), &delete.using, &delete.returning, described)
+        self.returning((&table, &called), &delete.using, &delete.returning, described)
     }
 
     /// With the columns of RETURNING.
     fn returning(
         &self,
-        (name, called): (RelationName, Ident),
+        target: (&Arc<Table>, &Called),
         others: &[terrace_grammar::statement::FromItem],
         items: &[terrace_grammar::statement::Item],
         described: Described,
     ) -> Result<Described> {
-        let table = self.table(&name)?;
-        let columns = self.describe_returning((&table, &called), others, items, &described.parameters)?;
+        let columns = self.describe_returning(target, others, items, &described.parameters)?;
         Ok(Described { columns, ..described })
     }
 }

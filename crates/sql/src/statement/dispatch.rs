@@ -21,6 +21,7 @@ use crate::statement::target::Target;
 use crate::statement::views::{dependent_views, refuse_views, with_views};
 use crate::statement::within::first_change;
 use crate::statement::{ddl, explain, like, sequence};
+use crate::through::Called;
 use crate::values::is_sequence;
 use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use terrace_engine::{
     Among, Catalog, ColumnDef, DataType, EngineError, ForeignKey, RelationName, Result, Table, TableSpec, View,
 };
 use terrace_grammar::statement::{
-    ColumnConstraintKind, CreateTable, Drop, ExprKind, Ident, ObjectKind, Query, Statement, Written,
+    ColumnConstraintKind, CreateTable, Drop, ExprKind, ObjectKind, Query, Statement, Written,
 };
 use terrace_storage::ObjectId;
 
@@ -187,7 +188,7 @@ impl Run<'_> {
     /// A default, planned: it is of a type that the column takes.
     pub(crate) async fn plan_default(&self, default: &Written, column: &ColumnDef) -> Result<LogicalPlan> {
         let table = Arc::new(Table::new(ObjectId(0), "defaults".into(), vec![column.clone()], vec![]));
-        let called = Ident { at: default.expr.at, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let wanted = vec![Wanted::Value { column, value: &default.expr }];
         let over = Over { kept: false, ..alone_over(&table, &called, Part::Default, wanted) };
         self.plan_asked(Asked::Over(&over), PlanFor { calls: false, judged: true }).await

@@ -16,6 +16,7 @@ use crate::statement::enums::{new_name, own_name, refuse_named, undefined_type};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::target::schema_of_new;
+use crate::through::Called;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use std::sync::Arc;
 use terrace_engine::{Among, Catalog, Check, ColumnDef, EngineError, Isolation, Placing, Result, Table};
@@ -325,7 +326,7 @@ impl Run<'_> {
             return Err(unsupported("a condition on rows that are there, in a transaction of this isolation level,"));
         }
         let table = self.alone(&table.full_name()).await?;
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let over = Over { filter: Some(condition), ..checking_over((&table, &called), Rows::All, vec![Wanted::Row]) };
         let plan = LogicalPlanBuilder::from(self.plan_over(&over).await?).limit(0, Some(1));
         let plan = plan.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;

@@ -13,7 +13,7 @@ mod tree;
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::statement::changes::{
-    assigned, called, delete_over, named_columns, plain_values, update_over, with_inside, with_whole_columns,
+    assigned, delete_over, inserted_columns, plain_values, update_over, with_inside, with_whole_columns,
 };
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
@@ -167,18 +167,17 @@ impl Run<'_> {
             }
             Statement::Query(query) => (None, Some(self.plan_unrun(query).await?)),
             Statement::Update(update) => {
-                let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
-                let called = called(&update.target, update.alias.as_ref());
+                let (table, called) = self.aimed(&update.target, update.alias.as_ref(), Rights::UPDATE).await?;
+                let update = &*called.update(update, &table)?;
                 let (assigned, filter) = (assigned(&update.set, &table)?, update.filter.as_ref().map(without_locks));
                 let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
-                self.permit_columns(&table, Rights::UPDATE, &positions).await?;
+                self.permit_changed((&table, &called), Rights::UPDATE, &positions).await?;
                 self.permit_returning((&table, &called), &update.returning).await?;
                 let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
                 (Some(("Update", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Delete(delete) => {
-                let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
-                let called = called(&delete.target, delete.alias.as_ref());
+                let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE).await?;
                 self.permit_returning((&table, &called), &delete.returning).await?;
                 let filter = delete.filter.as_ref().map(without_locks);
                 let over = delete_over(delete, (&table, &called), filter.as_ref());
@@ -186,10 +185,11 @@ impl Run<'_> {
             }
             Statement::Insert(insert) => {
                 let insert = &*with_inside(insert)?;
-                let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
+                let (table, called) = self.aimed(&insert.target, insert.alias.as_ref(), Rights::INSERT).await?;
+                let insert = &*called.insert(insert, &table)?;
                 let insert = &*with_whole_columns(insert, &table)?;
-                let columns = named_columns(&insert.columns, &table)?;
-                self.permit_rest(insert, (&table, &called(&insert.target, insert.alias.as_ref()))).await?;
+                let columns = inserted_columns(&insert.columns, (&table, &called))?;
+                self.permit_rest(insert, (&table, &called)).await?;
                 let (width, plan) = match &insert.source {
                     None => (0, None),
                     Some(source) => match plain_values(source) {
@@ -200,8 +200,11 @@ impl Run<'_> {
                         }
                     },
                 };
+                if let Some(through) = called.through.as_ref().filter(|_| insert.columns.is_empty()) {
+                    through.permit_width(width, &table)?;
+                }
                 let columns = &columns[..width.min(columns.len())];
-                self.permit_columns(&table, Rights::INSERT, columns).await?;
+                self.permit_changed((&table, &called), Rights::INSERT, columns).await?;
                 (Some(("Insert", table.name.clone())), plan)
             }
             _ => return Err(unsupported("EXPLAIN of this statement")),

@@ -6,25 +6,25 @@
 
 use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
-use crate::parse::relation;
 use crate::parse::sequence_calls::{Call, call_of, calls_within};
 use crate::parse::stored;
 use crate::plan::bind::over::{Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::{
-    alone_over, called, check_count, check_identities, named_columns, plain_values, with_inside, with_whole_columns,
+    alone_over, check_identities, check_width, inserted_columns, plain_values, with_inside, with_whole_columns,
     without_identities,
 };
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::reads::written;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
+use crate::through::Called;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{Expr, ExprKind, Ident, Insert, Overriding};
+use terrace_grammar::statement::{Expr, ExprKind, Insert, Overriding};
 
 mod select;
 
@@ -46,14 +46,14 @@ type Computed<'c> = (usize, Option<&'c Expr>);
 impl Run<'_> {
     pub(crate) async fn insert(&self, insert: &Insert) -> Result<Changed> {
         let insert = &*with_inside(insert)?;
-        let table = self.write_table(&relation(&insert.target)?, Rights::INSERT).await?;
+        let (table, called) = self.aimed(&insert.target, insert.alias.as_ref(), Rights::INSERT).await?;
         if insert.conflict.is_some() {
             self.refuse_changed([&table])?;
         }
+        let insert = &*called.insert(insert, &table)?;
         let insert = &*with_whole_columns(insert, &table)?;
-        let columns = named_columns(&insert.columns, &table)?;
+        let columns = inserted_columns(&insert.columns, (&table, &called))?;
         let listed = !insert.columns.is_empty();
-        let called = called(&insert.target, insert.alias.as_ref());
         self.permit_rest(insert, (&table, &called)).await?;
         let of_defaults = [vec![]];
         let (columns, rows): (&[usize], &[Vec<Expr>]) = match &insert.source {
@@ -64,14 +64,14 @@ impl Run<'_> {
                     if rows.iter().any(|row| row.len() != width) {
                         return Err(EngineError::new("42601", "VALUES lists must all be the same length"));
                     }
-                    check_count(width, &columns, listed)?;
+                    check_width(width, &columns, listed, (&table, &called))?;
                     check_identities(insert, &table, &columns[..width], Some(rows))?;
                     (&columns[..width], rows)
                 }
                 None => return Box::pin(self.insert_select(insert, (&table, &called), &columns, source)).await,
             },
         };
-        self.permit_columns(&table, Rights::INSERT, columns).await?;
+        self.permit_changed((&table, &called), Rights::INSERT, columns).await?;
         let without;
         let rows = match insert.overriding {
             Some(Overriding::User) => {
@@ -91,7 +91,7 @@ impl Run<'_> {
     async fn insert_rows(
         &self,
         insert: &Insert,
-        (table, called): (&Arc<Table>, &Ident),
+        (table, called): (&Arc<Table>, &Called),
         mut rows: Vec<Vec<Datum>>,
     ) -> Result<Changed> {
         for row in &rows {
@@ -105,6 +105,8 @@ impl Run<'_> {
         for row in &rows {
             self.store(table, row).await?;
         }
+        let options = self.options((table, called)).await?;
+        self.check_options(table, options.as_ref(), &rows).await?;
         self.follow_foreign_keys().await?;
         self.changed(table, called, &insert.returning, rows.len(), rows).await
     }
@@ -230,7 +232,7 @@ impl Run<'_> {
             Some(value) => Wanted::Value { column: &table.columns[*at], value },
             None => Wanted::Default(&table.columns[*at]),
         });
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let over = alone_over(table, &called, Part::Values, wanted.collect());
         let plan = match slot {
             Some(slot) => self.plan_again(slot, Asked::Over(&over)).await?,

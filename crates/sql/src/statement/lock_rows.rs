@@ -14,7 +14,6 @@ use crate::parse::{locking, relation};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
-use crate::statement::changes::called;
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::outcome::Done;
 use crate::statement::run::Run;
@@ -58,7 +57,7 @@ struct Reads<'q> {
 /// Tables of inner joins, and what these compare.
 fn flatten<'q>(item: &'q FromItem, tables: &mut Vec<Called<'q>>, conditions: &mut Vec<Expr>) -> Result<()> {
     match item {
-        FromItem::Table { name, only: _, alias: None } => tables.push((name, called(name, None))),
+        FromItem::Table { name, only: _, alias: None } => tables.push((name, name.last().clone())),
         FromItem::Table { name, only: _, alias: Some(alias) } if alias.columns.is_empty() => {
             tables.push((name, alias.name.clone()));
         }
@@ -163,7 +162,7 @@ impl Run<'_> {
         let beside = self.beside(&beside).await?;
         let over = Over {
             table: &table,
-            called: &called,
+            called: &crate::through::Called::so(&called.name),
             rows: Rows::Target,
             part: Part::Locking,
             with: None,

@@ -3,22 +3,23 @@ use crate::parse::stored::columns_of;
 use crate::statement::changes::assigned;
 use crate::statement::conflict::arbiters;
 use crate::statement::run::Run;
+use crate::through::Called;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Result, Table};
-use terrace_grammar::statement::{Conflict, ConflictAction, ConflictTarget, Expr, Ident, Insert};
+use terrace_grammar::statement::{Conflict, ConflictAction, ConflictTarget, Expr, Insert};
 
 impl Run<'_> {
     /// 42501 where the current role may not do what ON CONFLICT and RETURNING say: read the columns that tell which
     /// conflict is meant, change those that are assigned, read those that are returned.
-    pub(crate) async fn permit_rest(&self, insert: &Insert, (table, called): (&Arc<Table>, &Ident)) -> Result<()> {
+    pub(crate) async fn permit_rest(&self, insert: &Insert, (table, called): (&Arc<Table>, &Called)) -> Result<()> {
         if let Some(conflict) = &insert.conflict {
             let meant = meant(conflict, table)?;
             if conflict.target.is_some() {
-                self.permit_columns(table, Rights::SELECT, &meant).await?;
+                self.permit_changed((table, called), Rights::SELECT, &meant).await?;
             }
             if let ConflictAction::Update { .. } = &conflict.action {
-                self.permit_columns(table, Rights::UPDATE, &updated(insert, table)?).await?;
+                self.permit_changed((table, called), Rights::UPDATE, &updated(insert, table)?).await?;
             }
         }
         self.permit_returning((table, called), &insert.returning).await

@@ -13,6 +13,7 @@ use crate::statement::describe::Sources;
 use crate::statement::generic::Slot;
 use crate::statement::outcome::{Done, command};
 use crate::statement::run::{PlanFor, Run};
+use crate::through::Called;
 use crate::values::live_columns;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Catalog, DataType, Datum, EngineError, Result, RowBuf, Table};
-use terrace_grammar::statement::{Expr, ExprKind, FromItem, Ident, Item, Node, walk};
+use terrace_grammar::statement::{Expr, ExprKind, FromItem, Item, Node, walk};
 
 /// The result of a statement that changes rows.
 pub(crate) struct Changed {
@@ -43,7 +44,7 @@ impl Changed {
 }
 
 /// The list, over the rows that the statement has changed.
-fn returning_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), items: &'q [Item]) -> Over<'q> {
+fn returning_over<'q>((table, called): (&'q Arc<Table>, &'q Called), items: &'q [Item]) -> Over<'q> {
     let wanted = items.iter().map(Wanted::Item).collect();
     let (rows, part) = (Rows::Given, Part::Returning);
     Over {
@@ -63,8 +64,9 @@ fn returning_over<'q>((table, called): (&'q Arc<Table>, &'q Ident), items: &'q [
 
 impl Run<'_> {
     /// 42501 where the current role may not read what the list names: before anything is changed.
-    pub(crate) async fn permit_returning(&self, of: (&Arc<Table>, &Ident), returning: &[Item]) -> Result<()> {
-        if returning.is_empty() || self.permit(of.0, Rights::SELECT).await.is_ok() {
+    pub(crate) async fn permit_returning(&self, of: (&Arc<Table>, &Called), returning: &[Item]) -> Result<()> {
+        let is_table = of.1.through.is_none();
+        if returning.is_empty() || (is_table && self.permit(of.0, Rights::SELECT).await.is_ok()) {
             return Ok(());
         }
         self.plan_asked(Asked::Over(&returning_over(of, returning)), PlanFor { calls: false, judged: true })
@@ -75,7 +77,7 @@ impl Run<'_> {
     pub(crate) async fn changed(
         &self,
         table: &Arc<Table>,
-        called: &Ident,
+        called: &Called,
         returning: &[Item],
         count: usize,
         rows: Vec<Vec<Datum>>,
@@ -101,13 +103,22 @@ fn refuse_others(others: &[FromItem], items: &[Item]) -> Result<()> {
 }
 
 /// A bare name of a column that another table has, too. 42702
-fn refuse_ambiguous(others: &[FromItem], items: &[Item], target: &Table, catalog: &Catalog) -> Result<()> {
+fn refuse_ambiguous(
+    others: &[FromItem],
+    items: &[Item],
+    (target, called): (&Table, &Called),
+    catalog: &Catalog,
+) -> Result<()> {
     let mut tables = vec![];
     tables_of(others, &mut tables);
     let tables = tables.into_iter().filter_map(|name| catalog.table(&relation(name).ok()?));
     let names = |table| live_columns(table).map(|(_, column)| column.name.clone());
     let others: BTreeSet<String> = tables.flat_map(|table| names(table)).collect();
-    let twice: BTreeSet<String> = names(target).filter(|name| others.contains(name)).collect();
+    let own: Vec<String> = match &called.through {
+        Some(through) => through.view().columns.iter().map(|column| column.name.clone()).collect(),
+        None => names(target).collect(),
+    };
+    let twice: BTreeSet<String> = own.into_iter().filter(|name| others.contains(name)).collect();
     let mut found = None;
     for item in items {
         walk(Node::Expr(&item.expr), &mut |node| {
@@ -131,7 +142,7 @@ impl Sources<'_> {
     /// The columns of a statement's RETURNING. `others`: what stands in FROM or USING.
     pub(crate) fn describe_returning(
         &self,
-        (table, called): (&Arc<Table>, &Ident),
+        (table, called): (&Arc<Table>, &Called),
         others: &[FromItem],
         items: &[Item],
         parameters: &[DataType],
@@ -140,7 +151,7 @@ impl Sources<'_> {
             return Ok(None);
         }
         refuse_others(others, items)?;
-        refuse_ambiguous(others, items, table, self.catalog)?;
+        refuse_ambiguous(others, items, (table, called), self.catalog)?;
         let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
         let planned = self.planner().plan_over(&returning_over((table, called), items), &types);
         let planned = planned.map_err(|error| match error.state.0 {

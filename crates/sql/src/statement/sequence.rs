@@ -1,7 +1,9 @@
 //! Sequences, SERIAL and GENERATED AS IDENTITY.
 //!
 //! 1. A sequence is a table of one row that only this module writes. Its mark is a last column that is dropped and has
-//!    no name: users cannot make such a column. DROP, rollback and recovery work as for any table.
+//!    no name: users cannot make such a column. DROP, rollback and recovery work as for any table. The mark's text says
+//!    whether the sequence belongs to a column, and its type, where that is not bigint: `owned int4`. (Sequences of
+//!    before say no type.)
 //! 2. Values are not transactional. A separate transaction reserves at least [`AHEAD`] values and commits; only then is
 //!    the first one given. So after a crash no value is given again, and up to that many are skipped. (A sequence that
 //!    the present transaction has just created is advanced in that transaction, because nobody else sees it.)
@@ -69,6 +71,16 @@ impl Limits {
         Limits { start, increment, min, max, cycle: row[6] == Datum::Bool(true) }
     }
 
+    /// The bounds of another type, where they were those of the type before.
+    pub(crate) fn follow(&mut self, before: DataType, after: DataType) {
+        if self.max == Some(most(before)) {
+            self.max = Some(most(after));
+        }
+        if self.min == Some(-most(before) - 1) {
+            self.min = Some(-most(after) - 1);
+        }
+    }
+
     /// Takes an option in; others than these are refused.
     pub(crate) fn take(&mut self, option: &Kind) -> Result<()> {
         match option {
@@ -89,8 +101,9 @@ impl Limits {
         Ok(())
     }
 
-    /// `most`: the largest number of its type.
-    pub(crate) fn settle(&self, most: i64) -> Result<Numbers> {
+    /// `of`: the sequence's type.
+    pub(crate) fn settle(&self, of: DataType) -> Result<Numbers> {
+        let most = most(of);
         let invalid = |message: String| Err(EngineError::new("22023", message));
         let (increment, cycle) = (self.increment, self.cycle);
         if increment == 0 {
@@ -100,6 +113,15 @@ impl Limits {
             true => (self.min.unwrap_or(1), self.max.unwrap_or(most)),
             false => (self.min.unwrap_or(-most - 1), self.max.unwrap_or(-1)),
         };
+        let out_of_range = |what: &str, value: i64| {
+            EngineError::new("22023", format!("{what} ({value}) is out of range for sequence data type {of}"))
+        };
+        if max > most || max < -most - 1 {
+            return Err(out_of_range("MAXVALUE", max));
+        }
+        if min > most || min < -most - 1 {
+            return Err(out_of_range("MINVALUE", min));
+        }
         if min >= max {
             return invalid(format!("MINVALUE ({min}) must be less than MAXVALUE ({max})"));
         }
@@ -156,9 +178,44 @@ pub(crate) fn apart_from_name(options: &[SequenceOption]) -> Result<(Option<Stri
     Ok((named, others))
 }
 
-/// What the mark of a sequence says that belongs to a column.
-pub(crate) fn owned_mark() -> String {
-    "owned".into()
+/// What the mark of a sequence says (invariant 1). `max`: its MAXVALUE.
+pub(crate) fn mark_of(owned: bool, of: DataType, max: i64) -> Option<String> {
+    let name = match of {
+        DataType::Int2 => Some("int2"),
+        DataType::Int4 => Some("int4"),
+        // A sequence that says nothing and ends where integers do is taken for an integer's.
+        _ => (owned || max == i64::from(i32::MAX)).then_some("int8"),
+    };
+    let words: Vec<&str> = owned.then_some("owned").into_iter().chain(name).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The type of a sequence with such a row.
+pub(crate) fn type_of(sequence: &Table, row: &[Datum]) -> DataType {
+    let known = crate::values::sequence_type(sequence);
+    known.unwrap_or(if int(&row[5]) == i64::from(i32::MAX) { DataType::Int4 } else { DataType::Int8 })
+}
+
+/// The largest number of a type.
+pub(crate) fn most(of: DataType) -> i64 {
+    match of {
+        DataType::Int2 => i16::MAX.into(),
+        DataType::Int4 => i32::MAX.into(),
+        _ => i64::MAX,
+    }
+}
+
+/// The type that AS names. 22023
+pub(crate) fn stated_type(options: &[SequenceOption]) -> Result<Option<DataType>> {
+    let stated = options.iter().find_map(|option| match &option.kind {
+        Kind::As(name) => Some(name),
+        _ => None,
+    });
+    match stated.map(known).transpose()? {
+        None => Ok(None),
+        Some(of @ (DataType::Int2 | DataType::Int4 | DataType::Int8)) => Ok(Some(of)),
+        Some(_) => Err(EngineError::new("22023", "sequence type must be smallint, integer, or bigint")),
+    }
 }
 
 /// The default of a column that a sequence numbers, which is there or will be. (`qualified::kept` finds it.)
@@ -174,28 +231,29 @@ pub(crate) fn numbering(sequence: &Target) -> String {
 /// As CREATE SEQUENCE describes it.
 pub(crate) struct NewSequence {
     target: Target,
+    of: DataType,
     numbers: Numbers,
     owned: bool,
 }
 
 impl NewSequence {
-    fn new(target: Target, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
+    fn new(target: Target, of: DataType, options: &[SequenceOption]) -> Result<NewSequence> {
         once(options)?;
         let mut limits = Limits::new();
         options.iter().try_for_each(|option| limits.take(&option.kind))?;
-        Ok(NewSequence { target, numbers: limits.settle(most)?, owned: false })
+        Ok(NewSequence { target, of, numbers: limits.settle(of)?, owned: false })
     }
 
     /// One that belongs to a column.
-    pub(crate) fn owned(target: Target, most: i64, options: &[SequenceOption]) -> Result<NewSequence> {
-        Ok(NewSequence { owned: true, ..NewSequence::new(target, most, options)? })
+    pub(crate) fn owned(target: Target, of: DataType, options: &[SequenceOption]) -> Result<NewSequence> {
+        Ok(NewSequence { owned: true, ..NewSequence::new(target, of, options)? })
     }
 
     fn spec(&self) -> TableSpec {
         let number = |name| ColumnDef::new(name, DataType::Int8).not_null();
         let flag = |name| ColumnDef::new(name, DataType::Bool).not_null();
-        let owned = self.owned.then(owned_mark);
-        let mark = ColumnDef { dropped: true, default_sql: owned, ..ColumnDef::new("", DataType::Bool) };
+        let said = mark_of(self.owned, self.of, self.numbers.max);
+        let mark = ColumnDef { dropped: true, default_sql: said, ..ColumnDef::new("", DataType::Bool) };
         let columns = vec![
             number("last_value"),
             flag("is_called"),
@@ -231,7 +289,7 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
     let table = &target.name;
     let mut sequences: Vec<NewSequence> = vec![];
     for column in &mut create.columns {
-        let Some((max, options, identity)) = numbered(column) else { continue };
+        let Some((of, options, identity)) = numbered(column) else { continue };
         let (named, options) = apart_from_name(&options)?;
         let taken = |n: &str| n == table || target.is_taken(n, catalog) || sequences.iter().any(|s| s.target.name == n);
         let name = match named {
@@ -248,15 +306,15 @@ pub(crate) fn expand(create: &CreateTable, catalog: &Catalog) -> Result<(CreateT
         let plain = |kind| ColumnConstraint { at, name: None, kind, deferral: Deferral::default() };
         column.constraints.push(plain(default));
         column.constraints.push(plain(ColumnConstraintKind::NotNull));
-        sequences.push(NewSequence::owned(sequence, max, &options)?);
+        sequences.push(NewSequence::owned(sequence, of, &options)?);
     }
     Ok((create, sequences))
 }
 
-/// The largest number of a numbered column, its sequence's options, and what its identity is if it is no serial one.
-pub(super) type Numbering = (i64, Vec<SequenceOption>, Option<Identity>);
+/// The type of a numbered column, its sequence's options, and what its identity is if it is no serial one.
+pub(super) type Numbering = (DataType, Vec<SequenceOption>, Option<Identity>);
 
-/// If a column is numbered: the largest number, and the options. The parts of the definition that say so are removed.
+/// If a column is numbered: its type, and the options. The parts of the definition that say so are removed.
 pub(super) fn numbered(column: &mut Column) -> Option<Numbering> {
     let plain = match column.data_type.name.parts() {
         [own] if column.data_type.dimensions.is_empty() => match own.name.as_str() {
@@ -267,14 +325,14 @@ pub(super) fn numbered(column: &mut Column) -> Option<Numbering> {
         },
         _ => None,
     };
-    let max = |data_type: &TypeName| match data_type.name.last().name.as_str() {
-        "int8" => i64::MAX,
-        "int2" => i16::MAX.into(),
-        _ => i32::MAX.into(),
+    let of = |data_type: &TypeName| match data_type.name.last().name.as_str() {
+        "int8" => DataType::Int8,
+        "int2" => DataType::Int2,
+        _ => DataType::Int4,
     };
     if let Some(plain) = plain {
         column.data_type.name = Name::system(column.data_type.at, plain);
-        return Some((max(&column.data_type), vec![], None));
+        return Some((of(&column.data_type), vec![], None));
     }
     let identity = |constraint: &ColumnConstraint| match &constraint.kind {
         ColumnConstraintKind::Identity { always, options } => {
@@ -284,7 +342,7 @@ pub(super) fn numbered(column: &mut Column) -> Option<Numbering> {
     };
     let at = column.constraints.iter().position(|constraint| identity(constraint).is_some())?;
     let (options, identity) = identity(&column.constraints.remove(at))?;
-    Some((max(&column.data_type), options, Some(identity)))
+    Some((of(&column.data_type), options, Some(identity)))
 }
 
 impl Run<'_> {
@@ -300,16 +358,7 @@ impl Run<'_> {
 
     /// CREATE SEQUENCE.
     pub(crate) async fn create_sequence_statement(&self, create: &CreateSequence) -> Result<Vec<EngineError>> {
-        let stated = create.options.iter().find_map(|option| match &option.kind {
-            Kind::As(name) => Some(name),
-            _ => None,
-        });
-        let max = match stated.map(known).transpose()? {
-            None | Some(DataType::Int8) => i64::MAX,
-            Some(DataType::Int4) => i32::MAX.into(),
-            Some(DataType::Int2) => i16::MAX.into(),
-            Some(_) => return Err(EngineError::new("22023", "sequence type must be smallint, integer, or bigint")),
-        };
+        let of = stated_type(&create.options)?.unwrap_or(DataType::Int8);
         let catalog = self.begin_statement().await;
         let target = Target::of(&create.name, create.temporary, None, &catalog)?;
         check_name(&target.name)?;
@@ -317,7 +366,7 @@ impl Run<'_> {
             return skip_existing(&target.name, create.if_not_exists);
         }
         self.info.actor(&catalog).permit_creation(&catalog, target.placing)?;
-        self.create_sequence(&NewSequence::new(target, max, &create.options)?).await?;
+        self.create_sequence(&NewSequence::new(target, of, &create.options)?).await?;
         Ok(vec![])
     }
 

@@ -11,16 +11,16 @@
 use crate::error::{from_datafusion, unsupported};
 use crate::memory::row_bytes;
 use crate::parse::identity::Identity;
-use crate::parse::relation;
 use crate::parse::sequence_calls::sequence_of;
 use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
-use crate::statement::changes::{assigned, called, delete_over, is_numbered, update_over};
+use crate::statement::changes::{assigned, delete_over, is_numbered, update_over};
 use crate::statement::checks::round;
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::lock_rows::within::queries;
 use crate::statement::returning::Changed;
 use crate::statement::run::Run;
+use crate::statement::through::Options;
 use crate::transaction::OneRow;
 use crate::values::{array_datum, assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
@@ -47,6 +47,8 @@ pub(crate) struct Source<'t> {
     pub(crate) assigned: Option<Vec<usize>>,
     /// Those of them that get the next number of their sequence (DEFAULT).
     pub(crate) numbered: Vec<usize>,
+    /// What the new rows must meet (WITH CHECK OPTION).
+    pub(crate) options: Option<Options>,
 }
 
 /// Refuses a locking query beside WITH: it runs by itself, and would take a name of WITH for that of a table.
@@ -59,13 +61,13 @@ fn refuse_locks_beside(with: Option<&With>, condition: Option<&Expr>) -> Result<
 
 impl Run<'_> {
     pub(crate) async fn update(&self, update: &Update) -> Result<Changed> {
-        let table = self.write_table(&relation(&update.target)?, Rights::UPDATE).await?;
+        let (table, called) = self.aimed(&update.target, update.alias.as_ref(), Rights::UPDATE).await?;
         self.refuse_changed([&table])?;
-        let called = called(&update.target, update.alias.as_ref());
+        let update = &*called.update(update, &table)?;
         refuse_locks_beside(update.with.as_ref(), update.filter.as_ref())?;
         let assigned = assigned(&update.set, &table)?;
         let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
-        self.permit_columns(&table, Rights::UPDATE, &positions).await?;
+        self.permit_changed((&table, &called), Rights::UPDATE, &positions).await?;
         self.permit_returning((&table, &called), &update.returning).await?;
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
@@ -73,7 +75,8 @@ impl Run<'_> {
         let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
         let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
         let numbered = numbered.map(|(at, _)| *at).collect();
-        let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered };
+        let options = self.options((&table, &called)).await?;
+        let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered, options };
         let (count, rows) = match run.change(source, !update.returning.is_empty()).await {
             Err(error) => return Err(self.hidden(error, &positions).await),
             changed => changed?,
@@ -82,16 +85,15 @@ impl Run<'_> {
     }
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
-        let table = self.write_table(&relation(&delete.target)?, Rights::DELETE).await?;
+        let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE).await?;
         self.refuse_changed([&table])?;
-        let called = called(&delete.target, delete.alias.as_ref());
         self.permit_returning((&table, &called), &delete.returning).await?;
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);
         let over = delete_over(delete, (&table, &called), settled.condition());
         let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
-        let source = Source { table: &table, plan, assigned: None, numbered: vec![] };
+        let source = Source { table: &table, plan, assigned: None, numbered: vec![], options: None };
         let (count, rows) = run.change(source, !delete.returning.is_empty()).await?;
         run.changed(&table, &called, &delete.returning, count, rows).await
     }
@@ -140,6 +142,7 @@ impl Run<'_> {
                 self.compute_again(source.table, by, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
                     .await?;
             }
+            let (mut checked, checked_before) = (vec![], rows.len());
             for change in changes {
                 self.cancel.check()?;
                 let Some(row) = self.apply(&source, change).await? else { continue };
@@ -147,8 +150,12 @@ impl Run<'_> {
                 if returning {
                     memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
                     rows.push(row);
+                } else if source.options.is_some() {
+                    checked.push(row);
                 }
             }
+            let new = if returning { &rows[checked_before..] } else { &checked };
+            self.check_options(source.table, source.options.as_ref(), new).await?;
         }
         assert!(first.is_empty(), "invariant 3: each row has been changed once");
         self.follow_foreign_keys().await?;

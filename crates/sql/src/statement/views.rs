@@ -8,7 +8,7 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::depth::depth;
 use crate::parse::qualified::{edited, kept_edits, shown_relation};
-use crate::parse::stored::{has_open_times, open_times};
+use crate::parse::stored::{clock_words, has_open_times, open_times};
 use crate::plan::planner::Planner;
 use crate::statement::create_as::called;
 use crate::statement::ddl::{check_name, duplicate};
@@ -16,14 +16,15 @@ use crate::statement::dispatch::without_schema;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::statement::target::Target;
+use crate::through::refuse_check;
 use std::ops::Range;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Securable;
 use terrace_engine::types::Style;
 use terrace_engine::{
-    Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewUse,
+    Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewCheck, ViewUse,
 };
-use terrace_grammar::statement::{At, CreateView, Ident, Name, Node, Query, Statement};
+use terrace_grammar::statement::{self as tree, At, CreateView, Ident, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 use terrace_storage::ObjectId;
 
@@ -92,7 +93,14 @@ impl Run<'_> {
         }
         let zone = self.style().zone.to_string();
         let depth = levels(&sql, &uses, &catalog)?;
-        let view = View { oid: ObjectId(0), space, temporary, name, columns, sql, zone, depth, uses };
+        let check = create.check.map(|check| match check {
+            tree::ViewCheck::Local => ViewCheck::Local,
+            tree::ViewCheck::Cascaded => ViewCheck::Cascaded,
+        });
+        let view = View { oid: ObjectId(0), space, temporary, name, columns, sql, zone, depth, uses, check };
+        if check.is_some() {
+            refuse_check(&catalog, &view)?;
+        }
         if catalog.reads(&view, space, &view.name) {
             let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
             return Err(EngineError::new("42P17", message));
@@ -163,6 +171,7 @@ impl Run<'_> {
             sql = format!("SELECT {names} FROM ({sql}) AS {name} ({names})");
         }
         let columns = called(columns, &[], || unreachable!("no name is given"))?;
+        let sql = self.with_clock_in(&planner, sql);
         let broken = || unsupported("the form of this view's query");
         let parsed = parse::statement(&sql)?.ok_or_else(broken)?;
         let Statement::Query(query) = parsed.statement() else { return Err(broken()) };
@@ -171,6 +180,32 @@ impl Run<'_> {
             return Err(broken());
         }
         Ok((columns, defined.uses, sql))
+    }
+
+    /// A view's text with the times that its words of the clock mean now: those that are read as times.
+    fn with_clock_in(&self, planner: &Planner<'_>, mut sql: String) -> String {
+        let words = |sql: &str| match parse::statement(sql) {
+            Ok(Some(parsed)) => match parsed.statement() {
+                Statement::Query(query) => clock_words(Node::Query(query), sql),
+                _ => vec![],
+            },
+            _ => vec![],
+        };
+        let planned = |sql: &str| {
+            let parsed = parse::statement(sql).ok()??;
+            let Statement::Query(query) = parsed.statement() else { return None };
+            let define = |planner: &Planner<'_>| self.style().scope(|| planner.define_view(query));
+            planner_of_kept(planner, define).ok().map(|(_, plan)| plan.display_indent().to_string())
+        };
+        for number in (0..words(&sql).len()).rev() {
+            let Some(word) = words(&sql).into_iter().nth(number) else { break };
+            let kept = edited(&sql, vec![word]);
+            let before = planned(&sql);
+            if before.is_some() && before == planned(&kept) {
+                sql = kept;
+            }
+        }
+        sql
     }
 
     /// Views that group by a key of the table, which has just gone, and those that read them. `what` has gone.

@@ -15,10 +15,12 @@ use crate::statement::kind::{Kind, Task, Work};
 use crate::statement::outcome::Done;
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
+use crate::through::meant;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
 use terrace_grammar::statement::{At, ConflictAction, Cte, Statement, With};
 use terrace_storage::ObjectId;
@@ -58,7 +60,8 @@ impl Earlier {
             Statement::Delete(delete) => (&delete.target, true),
             _ => return Ok(()),
         };
-        let mut open: Vec<Arc<Table>> = catalog.table(&relation(target)?).cloned().into_iter().collect();
+        let changed = meant(catalog, &relation(target)?, Rights::DELETE).map(|(table, _)| table);
+        let mut open: Vec<Arc<Table>> = changed.into_iter().collect();
         while let Some(table) = open.pop() {
             if self.changed.insert(table.oid) && follows {
                 open.extend(table.referenced_by.iter().filter_map(|key| catalog.table_by_oid(key.table).cloned()));

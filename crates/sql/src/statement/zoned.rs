@@ -12,10 +12,11 @@ use crate::parse::stored::{Stored, has_open_times, open_times};
 use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::statement::changes::alone_over;
 use crate::statement::run::Run;
+use crate::through::Called;
 use std::sync::Arc;
 use terrace_engine::types::{Style, Zone};
 use terrace_engine::{Check, ColumnDef, DataType, Result, Table};
-use terrace_grammar::statement::{ExprKind, Ident, Node};
+use terrace_grammar::statement::{ExprKind, Node};
 use terrace_storage::ObjectId;
 
 /// What an expression is kept for.
@@ -110,7 +111,7 @@ impl Run<'_> {
             Kept::Default(column) => {
                 let stored = Stored::read(text)?;
                 let table = Arc::new(Table::new(ObjectId(0), "defaults".into(), vec![column.clone()], vec![]));
-                let called = Ident { at: 0, name: table.name.clone() };
+                let called = Called::so(&table.name);
                 let wanted = vec![Wanted::Value { column, value: stored.expr() }];
                 let over = Over { kept: true, ..alone_over(&table, &called, Part::Default, wanted) };
                 style.over(Box::pin(self.plan_over_alone(&over))).await

@@ -26,6 +26,22 @@ fn viewer(schemas: &[&str]) -> Arc<Viewer> {
     Arc::new(viewer)
 }
 
+/// A view `v` of the table `t`, in its schema.
+fn view_of_t(space: Space) -> View {
+    View {
+        temporary: false,
+        oid: ObjectId(0),
+        space,
+        name: "v".into(),
+        columns: vec![ColumnDef::new("a", DataType::Int4)],
+        sql: String::new(),
+        zone: "UTC".into(),
+        depth: 3,
+        uses: vec![ViewUse { space, relation: "t".into(), columns: 1, used: vec![0] }],
+        check: None,
+    }
+}
+
 #[test]
 fn what_is_in_a_schema_stays_there_through_truncate_a_rename_and_a_restart() {
     simulate(41, |env| async move {
@@ -38,18 +54,7 @@ fn what_is_in_a_schema_stays_there_through_truncate_a_rename_and_a_restart() {
         let outer = txn.create_table(spec("t")).await.unwrap();
         txn.insert(&inner, &[Datum::Int4(1)]).await.unwrap();
         let of = txn.create_enum(s, "mood", &["sad".into()]).await.unwrap();
-        let view = View {
-            temporary: false,
-            oid: ObjectId(0),
-            space: s,
-            name: "v".into(),
-            columns: vec![ColumnDef::new("a", DataType::Int4)],
-            sql: String::new(),
-            zone: "UTC".into(),
-            depth: 3,
-            uses: vec![ViewUse { space: s, relation: "t".into(), columns: 1, used: vec![0] }],
-        };
-        txn.put_view(view).await.unwrap();
+        txn.put_view(view_of_t(s)).await.unwrap();
         txn.commit().await.unwrap();
         assert_eq!(db.catalog().table("t").unwrap().oid, outer.oid);
         assert_eq!(db.catalog().table(&named("s", "t")).unwrap().oid, inner.oid);

@@ -20,6 +20,7 @@ fn view(name: &str, of: &str, columns: usize) -> View {
         zone: "UTC".into(),
         depth: 3,
         uses: vec![ViewUse { space: Space::PUBLIC, relation: of.into(), columns, used: vec![columns - 1] }],
+        check: None,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The arguments of functions that act on sessions: a process id; a channel and a text; the key of an advisory lock,
-//! which is one bigint or two integers. What the functions do is [`crate::pgcatalog`]'s and
+//! which is one bigint or two integers; a seed. What the functions do is [`crate::pgcatalog`]'s and
 //! [`crate::functions::advisory`]'s.
 use super::{Builtin, Overload, Run, Takes};
 use terrace_engine::DataType;
@@ -23,6 +23,19 @@ pub(super) const ALONE: &[Builtin] = &[
         }],
     },
     Builtin { name: "pg_terminate_backend", overloads: PID },
+    Builtin {
+        name: "random",
+        overloads: &[Overload { takes: &[], more: false, gives: DataType::Float8, run: Run::Theirs }],
+    },
+    Builtin {
+        name: "setseed",
+        overloads: &[Overload {
+            takes: &[Takes::Is(DataType::Float8)],
+            more: false,
+            gives: DataType::Text,
+            run: Run::Theirs,
+        }],
+    },
 ];
 
 const ONE: &[Takes] = &[Takes::Is(DataType::Int8)];

@@ -2,7 +2,8 @@
 use super::rows::{acl_row, attribute_rows, standard_columns};
 use super::*;
 use crate::parse::qualified::shown_view;
-use terrace_engine::View;
+use crate::through::events;
+use terrace_engine::{View, ViewCheck};
 
 /// The text that `pg_get_viewdef` answers.
 pub(crate) fn definition(catalog: &Arc<Catalog>, view: &View) -> String {
@@ -27,6 +28,7 @@ pub(super) fn class(catalog: &Catalog, view: &View) -> Row {
         relpersistence: if view.temporary { "t" } else { "p" }, relkind: "v",
         relnatts: view.columns.len() as i16, relhasrules: true, relispopulated: true,
         relreplident: "n",
+        reloptions: view.check.map_or(V::Null, |check| V::Texts(vec![format!("check_option={}", check.name())])),
     }
 }
 
@@ -46,26 +48,43 @@ pub(super) fn listed(catalog: &Arc<Catalog>, view: &View) -> Row {
     }
 }
 
+/// Whether all of these events are possible, as `pg_relation_is_updatable` numbers them.
+fn takes(catalog: &Catalog, view: &Arc<View>, wanted: i32) -> &'static str {
+    if events(catalog, view, None) & wanted == wanted { "YES" } else { "NO" }
+}
+
 /// Of `information_schema.views`.
-pub(super) fn standard(catalog: &Arc<Catalog>, view: &View) -> Row {
+pub(super) fn standard(catalog: &Arc<Catalog>, view: &Arc<View>) -> Row {
     row! {
         table_catalog: DATABASE, table_schema: catalog.space_name(view.space), table_name: &*view.name,
         view_definition: definition(catalog, view),
-        check_option: "NONE", is_updatable: "NO", is_insertable_into: "NO", is_trigger_updatable: "NO",
+        check_option: match view.check {
+            None => "NONE",
+            Some(ViewCheck::Local) => "LOCAL",
+            Some(ViewCheck::Cascaded) => "CASCADED",
+        },
+        is_updatable: takes(catalog, view, 20), is_insertable_into: takes(catalog, view, 8), is_trigger_updatable: "NO",
         is_trigger_deletable: "NO", is_trigger_insertable_into: "NO",
     }
 }
 
 /// Of `information_schema.tables`.
-pub(super) fn standard_table(catalog: &Catalog, view: &View) -> Row {
+pub(super) fn standard_table(catalog: &Catalog, view: &Arc<View>) -> Row {
     row! {
         table_catalog: DATABASE, table_schema: catalog.space_name(view.space), table_name: &*view.name,
         table_type: "VIEW",
-        is_insertable_into: "NO", is_typed: "NO",
+        is_insertable_into: takes(catalog, view, 8), is_typed: "NO",
     }
 }
 
 /// Of `information_schema.columns`.
-pub(super) fn standard_columns_of(catalog: &Arc<Catalog>, view: &View) -> Vec<Row> {
-    standard_columns(catalog, &shape(view))
+pub(super) fn standard_columns_of(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<Row> {
+    let mut rows = standard_columns(catalog, &shape(view));
+    for (at, row) in rows.iter_mut().enumerate() {
+        let takes = events(catalog, view, Some([at].into())) & 20 == 20;
+        for (_, value) in row.iter_mut().filter(|(name, _)| *name == "is_updatable") {
+            *value = if takes { "YES" } else { "NO" }.into();
+        }
+    }
+    rows
 }

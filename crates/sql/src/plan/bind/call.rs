@@ -127,13 +127,11 @@ impl Binder<'_> {
             "generate_subscripts" => self.subscripts_of_list(call, at, scope),
             "pg_listening_channels" if call.args.is_empty() => self.listening_channels(scope),
             "pg_partition_ancestors" if call.args.len() == 1 => self.ancestors(call, scope),
-            "array_to_string" if self.of_system.get() && system::is_of_options(call) => {
-                Ok(Expr::Literal(ScalarValue::Utf8(Some(String::new())), None))
-            }
-            "array_remove"
-                if self.of_system.get() && call.args.first().is_some_and(|arg| system::is_options(&arg.value)) =>
-            {
-                self.expr(&call.args[0].value, scope)
+            "array_to_string" if self.of_system.get() && system::options_of(call).is_some() => {
+                let options = system::options_of(call).map(|options| self.expr(options, scope)).transpose()?;
+                let separator = Expr::Literal(ScalarValue::Utf8(Some(", ".to_owned())), None);
+                let args = options.into_iter().chain([separator]).collect();
+                self.function_of("array_to_string", args, &scope.schema).at(at)
             }
             "generate_series" if matches!(call.args.len(), 2 | 3) && call.over.is_none() => {
                 match self.series_of(args()?, scope).at(at)? {

@@ -1,4 +1,4 @@
-//! Functions that are called for what they do: those of advisory locks, `pg_terminate_backend`, and `pg_notify`.
+//! Functions that are called for what they do: those of advisory locks, `pg_terminate_backend`, `pg_notify`, `setseed`.
 //!
 //! 1. Those that wait are called for each row before anything else is computed of it. So they are refused (0A000) where
 //!    it depends on something else whether they are called: in CASE, COALESCE, OR, and AND but for conditions that
@@ -55,7 +55,8 @@ pub(super) fn refuse_unread(plan: &LogicalPlan) -> Result<()> {
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    let what = "a function of advisory locks, pg_terminate_backend, or pg_notify, where its answer may go unread";
+    let what =
+        "a function of advisory locks, pg_terminate_backend, pg_notify or setseed, where its answer may go unread";
     if found { unsupported(what) } else { Ok(()) }
 }
 

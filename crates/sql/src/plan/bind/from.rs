@@ -120,22 +120,20 @@ impl Binder<'_> {
             FromItem::Functions { functions, ordinality, rows_from: false, alias, .. } => {
                 let [function] = functions.as_slice() else { return unsupported("several functions in FROM") };
                 let around = Around { scope: before.or(around.scope), ..around };
+                let standing = Standing { alias: alias.as_ref(), numbered: *ordinality, columns: &function.columns };
                 if let ExprKind::Call(call) = &function.call.kind {
                     let nothing = Source::nothing()?;
                     let scope = Scope::new(&nothing, around.scope, around.ctes);
                     scope.clause.set(Clause::Function);
-                    let standing =
-                        Standing { alias: alias.as_ref(), numbered: *ordinality, columns: &function.columns };
                     if let Some(source) = self.lists_in_from(call, standing, &scope, function.call.at)? {
                         return Ok(source);
                     }
                 }
                 records::refuse_columns(&function.columns)?;
                 match &function.call.kind {
-                    _ if *ordinality => unsupported("WITH ORDINALITY of this function"),
-                    ExprKind::Call(call) => self.function_in_from(call, alias.as_ref(), around, &function.call),
+                    ExprKind::Call(call) => self.function_in_from(call, standing, around, &function.call),
                     ExprKind::Special { function: special, .. } => {
-                        self.value_in_from(&function.call, special.name(), alias.as_ref(), around)
+                        self.value_in_from(&function.call, special.name(), standing, around)
                     }
                     _ => unsupported("this function in FROM"),
                 }
@@ -274,11 +272,11 @@ impl Binder<'_> {
     fn function_in_from(
         &self,
         call: &Call,
-        alias: Option<&Alias>,
+        standing: Standing<'_>,
         around: Around<'_>,
         whole: &tree::Expr,
     ) -> Result<Source> {
-        let at = whole.at;
+        let (at, alias) = (whole.at, standing.alias);
         let of_catalog = match call.name.parts() {
             [_] => true,
             [schema, _] => schema.name == "pg_catalog",
@@ -292,13 +290,14 @@ impl Binder<'_> {
         scope.clause.set(Clause::Function);
         match call.name.last().name.as_str() {
             _ if !of_catalog => return unsupported("a function of another schema"),
-            "generate_series" if plain => {}
-            "pg_get_keywords" if plain && call.args.is_empty() => {
+            "generate_series" if plain && !standing.numbered => {}
+            "pg_get_keywords" if plain && call.args.is_empty() && !standing.numbered => {
                 return self.relation_in_from("pg_get_keywords", alias);
             }
             one if plain && (self.planner.scalar(one).is_some() || is_function(one)) => {
-                return self.value_in_from(whole, one, alias, around);
+                return self.value_in_from(whole, one, standing, around);
             }
+            _ if standing.numbered => return unsupported("WITH ORDINALITY of this function"),
             _ => return unsupported("this function in FROM"),
         }
         let args = call.args.iter().map(|arg| self.expr(&arg.value, &scope)).collect::<Result<Vec<Expr>>>()?;
@@ -317,7 +316,7 @@ impl Binder<'_> {
         &self,
         call: &tree::Expr,
         name: &str,
-        alias: Option<&Alias>,
+        Standing { alias, numbered, .. }: Standing<'_>,
         around: Around<'_>,
     ) -> Result<Source> {
         let nothing = Source::nothing()?;
@@ -332,9 +331,14 @@ impl Binder<'_> {
             None => value,
         };
         let shown = alias.map_or(name, |alias| alias.name.name.as_str());
-        let value = value.alias(self.column_name(shown));
-        let plan = LogicalPlanBuilder::from(nothing.plan).project(vec![value])?.build()?;
-        self.derived(plan, vec![shown.to_owned()], shown, alias)
+        let mut columns = vec![value.alias(self.column_name(shown))];
+        let mut titles = vec![shown.to_owned()];
+        if numbered {
+            columns.push(lit(1i64).alias(self.column_name("ordinality")));
+            titles.push("ordinality".to_owned());
+        }
+        let plan = LogicalPlanBuilder::from(nothing.plan).project(columns)?.build()?;
+        self.derived(plan, titles, shown, alias)
     }
 
     /// A function that answers rows of the system.

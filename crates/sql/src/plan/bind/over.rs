@@ -11,12 +11,14 @@ use super::query::{Around, parameter_number};
 use super::reads::Read;
 use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
+use super::through::Seen;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
 use crate::functions::convert::is_open;
 use crate::parse::constants::constant;
 use crate::parse::stored;
 use crate::plan::planner::Planner;
 use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
+use crate::through::{Called, Level, Through};
 use crate::values::{check_assignable, live_columns};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
@@ -73,13 +75,15 @@ pub(crate) enum Wanted<'q> {
     Null(&'q ColumnDef),
     /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
+    /// The conditions of WITH CHECK OPTION, the innermost view's first.
+    Options,
 }
 
 /// What is to be bound.
 pub(crate) struct Over<'q> {
     pub(crate) table: &'q Arc<Table>,
     /// What the statement calls the table.
-    pub(crate) called: &'q Ident,
+    pub(crate) called: &'q Called,
     pub(crate) rows: Rows,
     pub(crate) part: Part,
     pub(crate) with: Option<&'q With>,
@@ -92,6 +96,15 @@ pub(crate) struct Over<'q> {
     pub(crate) wanted: Vec<Wanted<'q>>,
     /// Places in it are not places in the statement's text: the catalogue keeps it.
     pub(crate) kept: bool,
+}
+
+/// What rows are of.
+struct Target {
+    source: Source,
+    /// The table's own columns.
+    row: Vec<(String, Expr)>,
+    /// The conditions of the views through which it is seen, with their numbers.
+    conditions: Vec<(usize, Expr)>,
 }
 
 /// Binds it. `types`: of the statement's parameters, as far as they are known.
@@ -124,22 +137,24 @@ impl Binder<'_> {
             self.with(with, None, &ctes)?;
         }
         let around = Around { scope: None, ctes: &ctes };
-        let mut source = self.rows_over(over)?;
+        let Target { mut source, row, conditions } = self.rows_over(over)?;
         for item in over.from {
             let right = self.behind(item, &source, around)?;
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
         let mut addressed = vec![];
         for (table, called) in over.beside {
-            let scan = TableScan::addressed(self.planner.without_unusable(table));
-            let right = self.scanned(scan, &called.name, table)?;
-            let reading = self.note_relation(Read::of_table(table, true));
-            self.note_offered(reading, &right, live_columns(table).map(|(at, _)| at));
+            let right = self.beside(table, called)?;
             addressed.push(right.plan.schema().qualified_field(0).0.cloned());
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
         let scope = Scope::new(&source, None, &ctes);
         let mut plan = LogicalPlanBuilder::from(source.plan.clone());
+        if matches!(over.rows, Rows::Target | Rows::All) {
+            for (_, condition) in &conditions {
+                plan = plan.filter(condition.clone())?;
+            }
+        }
         if let Some(filter) = over.filter {
             plan = plan.filter(scope.within(Clause::Where, || self.condition(filter, "WHERE", &scope))?)?;
         }
@@ -157,7 +172,20 @@ impl Binder<'_> {
         }
         let addresses = exprs.len();
         scope.within(over.part.clause(), || {
-            over.wanted.iter().try_for_each(|wanted| self.wanted(wanted, &scope, &mut titles, &mut exprs))
+            over.wanted.iter().try_for_each(|wanted| match wanted {
+                Wanted::Row => {
+                    titles.extend(row.iter().map(|(name, _)| name.clone()));
+                    exprs.extend(row.iter().map(|(_, column)| column.clone()));
+                    Ok(())
+                }
+                Wanted::Options => {
+                    let wanted = options(over, &conditions);
+                    titles.extend(wanted.iter().map(|_| String::new()));
+                    exprs.extend(wanted);
+                    Ok(())
+                }
+                wanted => self.wanted(wanted, &scope, &mut titles, &mut exprs),
+            })
         })?;
         if !over.order.is_empty() {
             let items: Vec<(String, Expr)> =
@@ -167,6 +195,15 @@ impl Binder<'_> {
         }
         let columns = self.called(&titles, exprs);
         Ok(Bound::new(plan.project(columns)?.build()?, titles))
+    }
+
+    /// A table beside a target that is locked, with the addresses of its rows.
+    fn beside(&self, table: &Arc<Table>, called: &Ident) -> Result<Source> {
+        let scan = TableScan::addressed(self.planner.without_unusable(table));
+        let made = self.scanned(scan, &called.name, table)?;
+        let reading = self.note_relation(Read::of_table(table, true));
+        self.note_offered(reading, &made, live_columns(table).map(|(at, _)| at));
+        Ok(made)
     }
 
     fn order_over(
@@ -186,27 +223,51 @@ impl Binder<'_> {
     }
 
     /// Invariant 1.
-    fn rows_over(&self, over: &Over<'_>) -> Result<Source> {
+    fn rows_over(&self, over: &Over<'_>) -> Result<Target> {
         let table = || self.planner.without_unusable(over.table);
         let given = || TableScan::given(over.table.clone());
         let called = over.called.name.as_str();
-        let scanned = |scan: TableScan, called: &str| -> Result<Source> {
-            let source = self.scanned(scan, called, over.table)?;
-            self.note_target(over, &source);
-            Ok(source)
-        };
-        Ok(match over.rows {
-            Rows::None => Source::nothing()?,
-            Rows::All => scanned(TableScan::new(table()), called)?,
-            Rows::Given => scanned(given(), called)?,
-            Rows::Target => scanned(TableScan::target(table()), called)?,
+        let target = |scan: TableScan, called: &str| self.target(over, scan, called);
+        match over.rows {
+            Rows::None => Ok(Target { source: Source::nothing()?, row: vec![], conditions: vec![] }),
+            Rows::All => target(TableScan::new(table()), called),
+            Rows::Given => target(given(), called),
+            Rows::Target => target(TableScan::target(table()), called),
             Rows::Conflict => {
-                let target = scanned(TableScan::target(table()), called)?;
-                let excluded = scanned(given(), "excluded")?;
+                let made = target(TableScan::target(table()), called)?;
+                let excluded = target(given(), "excluded")?.source;
                 let around = Around { scope: None, ctes: &Ctes::none() };
-                self.joined(target, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?
+                let source = self.joined(made.source, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?;
+                Ok(Target { source, ..made })
             }
-        })
+        }
+    }
+
+    /// A table of the statement, as it is seen.
+    fn target(&self, over: &Over<'_>, scan: TableScan, called: &str) -> Result<Target> {
+        let source = self.scanned(scan, called, over.table)?;
+        let row = source.relations[0].columns.clone();
+        let Some(through) = &over.called.through else {
+            self.note_target(over, &source);
+            return Ok(Target { source, row, conditions: vec![] });
+        };
+        self.note_view(through, over.table, &source);
+        // Rows that are given need not meet the conditions, but where that is asked.
+        let asked = over.wanted.iter().any(|wanted| matches!(wanted, Wanted::Options));
+        let conditioned = asked || matches!(over.rows, Rows::Target | Rows::All);
+        let Seen { source, conditions } = self.seen(source, over.table, (through, called), conditioned)?;
+        Ok(Target { source, row, conditions })
+    }
+
+    /// What a view's columns are to clients, where they are the table's.
+    fn note_view(&self, through: &Through, table: &Table, source: &Source) {
+        let Some((Some(name), _)) = source.plan.schema().iter().next() else { return };
+        let origin = |at: usize| {
+            let number = through.up(0, &[at]).first().copied()?;
+            i16::try_from(number + 1).ok().map(|number| (through.view().oid.0, number))
+        };
+        let origins = live_columns(table).map(|(at, _)| origin(at)).collect();
+        self.origins.borrow_mut().insert(name.table().to_owned(), origins);
     }
 
     /// What a statement changes is read where its columns are named, and what it locks in any case. Of what the
@@ -266,12 +327,7 @@ impl Binder<'_> {
     ) -> Result<()> {
         assert_eq!(titles.len(), exprs.len(), "invariant 2: a column has a title");
         match wanted {
-            Wanted::Row => {
-                let row = scope.source.relations.first().expect("a row is of a table");
-                let (names, columns): (Vec<String>, Vec<Expr>) = row.columns.iter().cloned().unzip();
-                titles.extend(names);
-                exprs.extend(columns);
-            }
+            Wanted::Row | Wanted::Options => unreachable!("they are no expressions"),
             Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_)) => {
                 let (names, columns) = self.items(std::slice::from_ref(item), scope)?;
                 titles.extend(names);
@@ -325,6 +381,16 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
+}
+
+/// The conditions that WITH CHECK OPTION asks for, the innermost view's first.
+fn options(over: &Over<'_>, conditions: &[(usize, Expr)]) -> Vec<Expr> {
+    let Some(through) = &over.called.through else { return vec![] };
+    let of = |level: &Level| {
+        let own = conditions.iter().find(|(number, _)| std::ptr::eq(&through.levels[*number], level));
+        own.expect("a view that is checked has a condition").1.clone()
+    };
+    through.checked(false).map(of).collect()
 }
 
 /// What fails in a text that the catalogue keeps has no place in the statement's.

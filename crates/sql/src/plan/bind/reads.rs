@@ -11,7 +11,7 @@ use super::from::Source;
 use super::scope::Scope;
 use super::views::Within;
 use crate::access::{Actor, denied, kind_of, securable};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::Expr;
 use std::cell::RefCell;
@@ -32,23 +32,35 @@ pub(crate) struct Read {
     listed: bool,
     /// The columns that are named, by their positions.
     columns: BTreeSet<usize>,
+    /// It is read where a column of that one is named, and not elsewhere.
+    below: Option<Number>,
 }
 
 impl Read {
     pub(super) fn of_table(table: &Table, listed: bool) -> Read {
         let (object, named) = ((table.oid, securable(table)), (kind_of(table), table.name.clone()));
-        Read { object, named, reader: None, listed, columns: BTreeSet::new() }
+        Read { object, named, reader: None, listed, columns: BTreeSet::new(), below: None }
     }
 
     pub(super) fn of_view(view: &View) -> Read {
         let (object, named) = ((view.oid, Securable::Table), ("view", view.name.clone()));
-        Read { object, named, reader: None, listed: true, columns: BTreeSet::new() }
+        Read { object, named, reader: None, listed: true, columns: BTreeSet::new(), below: None }
+    }
+
+    /// A view whose rows are changed: read where its columns are named.
+    pub(super) fn seen_through(view: &View) -> Read {
+        Read { listed: false, ..Read::of_view(view) }
+    }
+
+    /// What such a view reads, these columns of it.
+    pub(super) fn below(self, view: Number, used: &[usize]) -> Read {
+        Read { listed: true, columns: used.iter().copied().collect(), below: Some(view), ..self }
     }
 
     /// A relation of the system's that is not everybody's to read.
     pub(super) fn of_system(oid: u32, name: &str) -> Read {
         let (object, named) = ((ObjectId(oid), Securable::Table), ("table", name.to_owned()));
-        Read { object, named, reader: None, listed: true, columns: BTreeSet::new() }
+        Read { object, named, reader: None, listed: true, columns: BTreeSet::new(), below: None }
     }
 
     /// 42501 where its reader may not. `actor`: the current role.
@@ -75,11 +87,16 @@ pub(super) struct Reads {
     all: RefCell<Vec<Read>>,
     /// Columns of plans, and which of which relations they are.
     columns: RefCell<BTreeMap<Known, Vec<(Number, usize)>>>,
+    /// The columns of views through which rows are changed: expressions over the table's columns.
+    seen: RefCell<Vec<(Expr, Number, usize)>>,
 }
 
 impl Reads {
     pub(super) fn into_all(self) -> Vec<Read> {
-        self.all.into_inner()
+        let mut all = self.all.into_inner();
+        let named: Vec<bool> = all.iter().map(|read| !read.columns.is_empty()).collect();
+        all.retain(|read| read.below.is_none_or(|above| named[above]));
+        all
     }
 }
 
@@ -98,6 +115,15 @@ fn columns_in(expr: &Expr) -> Vec<Known> {
     });
     visited.expect("nothing fails in it");
     found
+}
+
+/// The expression as the query has it whose columns it names.
+fn of_own_query(expr: &Expr) -> Expr {
+    let made = expr.clone().transform_up(|expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => Ok(Transformed::yes(Expr::Column(column))),
+        other => Ok(Transformed::no(other)),
+    });
+    made.expect("nothing fails in it").data
 }
 
 impl Binder<'_> {
@@ -124,6 +150,13 @@ impl Binder<'_> {
         }
     }
 
+    /// The same of a view through which rows are changed.
+    pub(super) fn note_seen(&self, of: Option<Number>, source: &Source) {
+        let Some(of) = of else { return };
+        let columns = source.relations[0].columns.iter().enumerate();
+        self.reads.seen.borrow_mut().extend(columns.map(|(at, (_, expr))| (expr.clone(), of, at)));
+    }
+
     /// A column of a plan stands for what an expression reads.
     pub(super) fn note_stand_in(&self, column: &Expr, stands_for: &Expr) {
         let mut columns = self.reads.columns.borrow_mut();
@@ -144,13 +177,19 @@ impl Binder<'_> {
 
     /// Columns are named (invariant 2).
     pub(super) fn note_named<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) {
-        let columns = self.reads.columns.borrow();
-        if columns.is_empty() {
+        let (columns, seen) = (self.reads.columns.borrow(), self.reads.seen.borrow());
+        if columns.is_empty() && seen.is_empty() {
             return;
         }
         let mut all = self.reads.all.borrow_mut();
-        for column in exprs.into_iter().flat_map(columns_in) {
-            for (of, at) in columns.get(&column).into_iter().flatten() {
+        for expr in exprs {
+            for column in columns_in(expr) {
+                for (of, at) in columns.get(&column).into_iter().flatten() {
+                    all[*of].columns.insert(*at);
+                }
+            }
+            let own = if seen.is_empty() { None } else { Some(of_own_query(expr)) };
+            for (_, of, at) in seen.iter().filter(|(known, ..)| Some(known) == own.as_ref()) {
                 all[*of].columns.insert(*at);
             }
         }

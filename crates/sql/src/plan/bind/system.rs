@@ -399,17 +399,6 @@ fn mentions(expr: &tree::Expr, columns: &[&str]) -> bool {
     }
 }
 
-/// Whether it is the storage options of a table, of which there are none.
-pub(super) fn is_options(expr: &tree::Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Column(name) => name.last().name == "reloptions",
-        ExprKind::Call(call) => {
-            call.name.last().name == "array_remove" && call.args.first().is_some_and(|arg| is_options(&arg.value))
-        }
-        _ => false,
-    }
-}
-
 /// Whether it is about options of foreign data alone, of which there are none.
 fn of_options(from: &[tree::FromItem]) -> bool {
     let [tree::FromItem::Functions { functions, .. }] = from else { return false };
@@ -419,10 +408,15 @@ fn of_options(from: &[tree::FromItem]) -> bool {
     })
 }
 
-/// `array_to_string` of a table's storage options, of which there are none.
-pub(super) fn is_of_options(call: &tree::Call) -> bool {
-    call.name.last().name == "array_to_string"
-        && call.args.first().is_some_and(|arg| mentions(&arg.value, &["reloptions"]))
+/// The options in `array_to_string(c.reloptions || array(..), ..)`: those of what is stored beside a relation, which
+/// stand behind them, are none.
+pub(super) fn options_of(call: &tree::Call) -> Option<&tree::Expr> {
+    let ExprKind::Binary { args, .. } = &call.args.first()?.value.kind else { return None };
+    let is_options = |expr: &tree::Expr| match &expr.kind {
+        ExprKind::Column(name) => name.last().name == "reloptions",
+        _ => false,
+    };
+    args.first().filter(|first| call.name.last().name == "array_to_string" && is_options(first))
 }
 
 /// Takes `a.atthasdef` of an outer query out of a condition: pg_attrdef has a row exactly where it is true, and a

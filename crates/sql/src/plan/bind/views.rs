@@ -137,7 +137,7 @@ impl Views {
 }
 
 impl Binder<'_> {
-    fn within_of<T>(&self, within: Within, bind: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn within_of<T>(&self, within: Within, bind: impl FnOnce() -> T) -> T {
         self.views.within.borrow_mut().push(within);
         let bound = bind();
         self.views.within.borrow_mut().pop();
@@ -244,7 +244,7 @@ impl Binder<'_> {
 
     /// Invariant 2, and the notes of a definition. `positions`: of the columns that are offered, in the relation, which
     /// has `width`.
-    fn restrict(
+    pub(super) fn restrict(
         &self,
         source: &mut Source,
         (space, name): (Space, &str),

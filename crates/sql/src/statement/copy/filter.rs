@@ -3,11 +3,12 @@ use super::Numbered;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted as Column};
 use crate::statement::changes::alone_over;
 use crate::statement::run::Run;
+use crate::through::Called;
 use datafusion::arrow::array::AsArray;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::{Result, RowBuf, Table};
-use terrace_grammar::statement::{Expr, Ident};
+use terrace_grammar::statement::Expr;
 
 /// The condition, planned once for all batches.
 pub(super) struct Wanted {
@@ -21,7 +22,7 @@ impl Run<'_> {
         let mut nullable = Table::clone(table);
         nullable.columns.iter_mut().for_each(|column| column.not_null = false);
         let table = Arc::new(nullable);
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let over = alone_over(&table, &called, Part::Copied, vec![Column::Condition(filter)]);
         let plan = self.plan_over_alone(&Over { rows: Rows::Given, ..over }).await?;
         let plan = self.physical(&plan).await?;

@@ -14,10 +14,11 @@ use crate::parse::sequence_calls::{call_of, calls_within, sequence_of};
 use crate::parse::stored::Stored;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::rules::is_volatile;
-use crate::statement::changes::{alone_over, check_count, check_identities};
+use crate::statement::changes::{alone_over, check_identities, check_width};
 use crate::statement::reads::written;
 use crate::statement::returning::Changed;
 use crate::statement::run::{Collected, Run};
+use crate::through::Called;
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -26,7 +27,7 @@ use datafusion::logical_expr::LogicalPlan;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
-use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Ident, Insert, Item, Literal, Query};
+use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Insert, Item, Literal, Query};
 
 /// What rows are made of: a query's, and the defaults of the columns that it does not fill.
 struct RowMaker<'a> {
@@ -45,15 +46,15 @@ impl Run<'_> {
     pub(super) async fn insert_select(
         &self,
         insert: &Insert,
-        (table, called): (&Arc<Table>, &Ident),
+        (table, called): (&Arc<Table>, &Called),
         columns: &[usize],
         source: &Query,
     ) -> Result<Changed> {
         let plan = self.plan_tree(source).await?;
         let fields = plan.schema().fields();
-        check_count(fields.len(), columns, !insert.columns.is_empty())?;
+        check_width(fields.len(), columns, !insert.columns.is_empty(), (table, called))?;
         let columns = &columns[..fields.len()];
-        self.permit_columns(table, Rights::INSERT, columns).await?;
+        self.permit_changed((table, called), Rights::INSERT, columns).await?;
         check_identities(insert, table, columns, None)?;
         for (number, at) in columns.iter().enumerate() {
             let (column, open) = (&table.columns[*at], open_item(source, number, fields.len()));
@@ -72,7 +73,7 @@ impl Run<'_> {
     async fn insert_made(
         &self,
         insert: &Insert,
-        (table, called): (&Arc<Table>, &Ident),
+        (table, called): (&Arc<Table>, &Called),
         columns: &[usize],
         plan: LogicalPlan,
     ) -> Result<Changed> {
@@ -89,6 +90,7 @@ impl Run<'_> {
             return Box::pin(self.insert_rows(insert, (table, called), rows)).await;
         }
         let checking = self.checking(table).await?;
+        let options = self.options((table, called)).await?;
         let (mut count, mut returned) = (0, vec![]);
         let mut source = match !reads(&plan, table)? && maker.keeps_snapshot(self).await? {
             true => Batches::Running(self.begin(&plan, None).await?),
@@ -105,6 +107,7 @@ impl Run<'_> {
             for row in &rows {
                 self.store(table, row).await?;
             }
+            self.check_options(table, options.as_ref(), &rows).await?;
             count += rows.len();
             if !insert.returning.is_empty() {
                 rows.iter().try_for_each(|row| keep(row))?;
@@ -153,7 +156,7 @@ impl Run<'_> {
                 varying.push(*at);
                 continue;
             }
-            let called = Ident { at: 0, name: table.name.clone() };
+            let called = Called::so(&table.name);
             let over = alone_over(table, &called, Part::Default, vec![Wanted::Default(column)]);
             if is_volatile(&self.plan_over(&over).await?).map_err(from_datafusion)? {
                 varying.push(*at);
@@ -176,7 +179,7 @@ impl Run<'_> {
         let mut nullable = Table::clone(table);
         nullable.columns.iter_mut().for_each(|column| column.not_null = false);
         let nullable = Arc::new(nullable);
-        let called = Ident { at: 0, name: table.name.clone() };
+        let called = Called::so(&table.name);
         let wanted = columns.iter().map(|at| Wanted::Default(&table.columns[*at])).collect();
         let over = Over { rows: Rows::Given, ..alone_over(&nullable, &called, Part::Default, wanted) };
         let physical = self.physical(&self.plan_over(&over).await?).await?;

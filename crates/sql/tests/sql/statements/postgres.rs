@@ -165,8 +165,6 @@ async fn p10_clauses_are_refused_not_passed_over() {
     let mut c = client().await;
     c.ok("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE").await;
     for (sql, state) in [
-        ("SELECT * FROM abs(5) WITH ORDINALITY", "0A000"),
-        ("SELECT * FROM abs(5) WITH ORDINALITY AS g(x, n)", "0A000"),
         ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "0A000"),
         ("SELECT upper(DISTINCT v) FROM t", "42809"),
         ("SELECT upper(v) FILTER (WHERE id > 1) FROM t", "42809"),
