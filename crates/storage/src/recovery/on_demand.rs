@@ -384,7 +384,7 @@ impl OnDemand {
         let (mut in_vain, mut said) = (0, false);
         while self.left() > 0 && !stop() {
             let before = self.left();
-            let failed = self.finish_all(pool, env, &stop, &pressed).await?;
+            let failed = self.finish_all(pool, &stop, &pressed).await?;
             in_vain = if self.left() < before { 0 } else { in_vain + 1 };
             match failed {
                 Some(error) if in_vain >= IN_VAIN => return Err(error),
@@ -404,7 +404,6 @@ impl OnDemand {
     async fn finish_all(
         &self,
         pool: &Pool,
-        env: &Env,
         stop: &impl Fn() -> bool,
         pressed: &impl Fn() -> bool,
     ) -> Result<Option<StorageError>> {
