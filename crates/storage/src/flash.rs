@@ -4,9 +4,9 @@
 //! Source: J. Do, *The Role of Flash Memory in Database Management Systems*, chapter 3 and section 4.2.2. The decisions
 //! are `terrace_policy::flash`'s; the parts are [`record`] (frames' states), [`layout`] (the device), [`partition`]
 //! (what a latch covers), [`read`], [`write`], [`clean`] (the lazy cleaner), [`replay`] (dirty pages whose frame is
-//! lost), [`inventory`] (what a restart will know), [`journal`] (the same, soon), [`hardened`] (the same, at once), [`logged`] (the same in the log),
-//! [`attach`] (the restart), [`floors`] (what it need not repeat), [`trouble`] (a device that fails), [`tune`] (on,
-//! off, larger, smaller, other policies, while pages flow), [`stats`].
+//! lost), [`inventory`] (what a restart will know), [`journal`] (the same, soon), [`hardened`] (the same, at once),
+//! [`logged`] (the same in the log), [`attach`] (the restart), [`floors`] (what it need not repeat), [`trouble`] (a
+//! device that fails), [`tune`] (on, off, larger, smaller, other policies, while pages flow), [`stats`].
 //!
 //! Invariants:
 //! 1. *No stale page.* A frame that is not void holds the newest version of its page, unless the page is dirty in

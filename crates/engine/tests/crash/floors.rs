@@ -14,6 +14,7 @@ use terrace_device::fault::Choice;
 use terrace_engine::Database;
 use terrace_storage::FlashConfig;
 use terrace_storage::config::{Restart, Safeguards, WritePolicy};
+use terrace_storage::control::Control;
 
 /// The policies whose dirty frames the redo LSN passes, with many dirty frames.
 fn lazy(seed: u64) -> FlashConfig {
@@ -130,6 +131,11 @@ fn run(seed: u64, found: Found, safeguards: Safeguards, seen: &mut Seen) -> Resu
             Found::Visited => world.config.flash.restart = Restart::LazyVerification,
             _ => {}
         }
+        // The crash may keep what was being recorded: another retain LSN than the one that the log knew.
+        let control = world.set().control;
+        let recorded = world.sim.run(async move { Control::read(&control).await }).map_err(|e| e.to_string())?;
+        assert!(recorded.retain_lsn >= retain, "it was recorded before the crash");
+        let retain = recorded.retain_lsn;
         let (db, report) = world.open_reported().map_err(|e| e.to_string())?;
         let report = report.storage;
         let late = report.redo_from > retain;

@@ -82,7 +82,7 @@ impl FlashHome {
         self.unhard.lock().passing = None;
     }
 
-    /// Journals and syncs all that has been written by now, at once: somebody waits for the redo LSN. (What fails counts
+    /// Names and syncs all that has been written by now, at once: somebody waits for the redo LSN. (What fails counts
     /// on; the redo LSN then waits for the next pass.)
     pub(crate) async fn harden(&self) {
         let mut keeping = self.keeping.lock().await;

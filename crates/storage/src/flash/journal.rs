@@ -14,7 +14,7 @@
 //! that of any log in front of a table.
 //!
 //! Invariants:
-//! 1. A sector of journal says of its frames what a sector of inventory would (`layout`, invariants 1 and 5): `since` is
+//! 1. A sector of journal says of its frames what one of inventory would (`layout`, invariants 1 and 5): `since` is
 //!    read before the frames are looked at (`inventory`, invariant 1). So it may be lost, torn, or found in any order.
 //! 2. A sector of journal is overwritten only when what it names is written, and synced, in the inventory. (That is for
 //!    restarts to be short; nothing is lost without it: `floors`, invariant 2.)

@@ -89,7 +89,8 @@ impl<C> Sweep<'_, C> {
         futures::stream::iter(&self.runs)
             .for_each_concurrent(at_once, |&(first, count)| async move {
                 match count {
-                    1 => drop(pool.fetch(first, Access::Random).await), // A failure shows again where it can be dealt with.
+                    // A failure shows again where it can be dealt with.
+                    1 => drop(pool.fetch(first, Access::Random).await),
                     _ => pool.prefetch(first.space, first.no, count).await,
                 }
             })

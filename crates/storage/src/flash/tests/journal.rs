@@ -56,7 +56,7 @@ fn a_pass_is_a_sector_of_journal() {
     });
 }
 
-/// When the ring comes round, what its oldest sector names is in the inventory; and the inventory says that it is newer.
+/// When the ring comes round, the inventory names what its oldest sector names, and says that it is newer.
 #[test]
 fn the_ring_comes_round() {
     run(instant(), |bench| async move {
