@@ -21,7 +21,7 @@ use terrace_engine::{Catalog, EngineError, Result, Space, Table, View, ViewCheck
 use terrace_grammar::Parsed;
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Call, Conflict, ConflictAction, ConflictTarget, Distinct, Expr, ExprKind, FromItem, Ident,
-    Insert, Name, Node, Query, Select, Statement, Update, walk,
+    Insert, Literal, Name, Node, Query, Select, Statement, Update, walk,
 };
 
 /// What a statement calls the table that it changes, and the views through which it does.
@@ -296,8 +296,7 @@ pub(crate) fn refuse_check(catalog: &Catalog, view: &View) -> Result<()> {
             Err(_) => return level.refuse_queries(),
             Ok((through, _)) => {
                 level.refuse_queries()?;
-                let cascaded = view.check == Some(ViewCheck::Cascaded);
-                return through.checked(cascaded).try_for_each(Level::refuse_queries);
+                return through.levels.iter().try_for_each(Level::refuse_queries);
             }
         },
     };
@@ -310,18 +309,19 @@ pub(crate) fn refuse_check(catalog: &Catalog, view: &View) -> Result<()> {
 }
 
 impl Level {
-    /// The condition of a check option is evaluated when the rows are written: a query in it would see them. 0A000
+    /// Check options are evaluated when the rows are written, over the columns of all views: a query would see them.
+    /// 0A000
     pub(crate) fn refuse_queries(&self) -> Result<()> {
-        let mut found = false;
-        if let Some(filter) = &self.select().filter {
-            walk(Node::Expr(filter), &mut |node| {
+        let (mut found, select) = (false, self.select());
+        for expr in select.items.iter().map(|item| &item.expr).chain(&select.filter) {
+            walk(Node::Expr(expr), &mut |node| {
                 found |= matches!(node, Node::Query(_));
                 !found
             });
         }
         match found {
             true => {
-                let what = format!("WITH CHECK OPTION over view \"{}\", whose condition has a query,", self.view.name);
+                let what = format!("WITH CHECK OPTION over view \"{}\", which has a query within,", self.view.name);
                 Err(unsupported(what).with_hint("Leave the option out, or change the table below it."))
             }
             false => Ok(()),
@@ -402,6 +402,22 @@ impl Through {
         owner.permit_columns(catalog, table, right, columns.iter().copied())
     }
 
+    /// The same of reading: each view's owner needs SELECT on the columns that the view names.
+    pub(crate) fn permit_reads(&self, catalog: &Catalog, table: &Arc<Table>) -> Result<()> {
+        for (number, level) in self.levels.iter().enumerate() {
+            let owner = Actor::of_oid(catalog.owner(level.view.oid), catalog);
+            let Some(Level { view: below, .. }) = self.levels.get(number + 1) else {
+                let used = level.used_of((table.space, &table.name));
+                return owner.permit_columns(catalog, table, Rights::SELECT, used.iter().copied());
+            };
+            let used = level.used_of((below.space, &below.name)).to_vec();
+            if !owner.may_with(catalog, (below.oid, Securable::Table), Rights::SELECT, used) {
+                return Err(denied("view", &below.name));
+            }
+        }
+        Ok(())
+    }
+
     /// A column of the view by its name, as the table calls it.
     fn named(&self, name: &Ident, table: &Table, change: &str) -> Result<Ident> {
         let view = self.view();
@@ -422,8 +438,14 @@ impl Through {
             }
         };
         set.iter_mut().try_for_each(|assignment| match assignment {
-            Assignment::One { column, .. } => named(column),
-            Assignment::Many { columns, .. } => columns.iter_mut().try_for_each(&mut named),
+            Assignment::One { column, value } => {
+                without_defaults(value);
+                named(column)
+            }
+            Assignment::Many { columns, value, .. } => {
+                without_defaults(value);
+                columns.iter_mut().try_for_each(&mut named)
+            }
         })
     }
 
@@ -513,6 +535,15 @@ impl Through {
             }
         }
         Ok(())
+    }
+}
+
+/// An UPDATE's DEFAULT is the view's, which has none: NULL, as in PostgreSQL.
+fn without_defaults(value: &mut Expr) {
+    match &mut value.kind {
+        ExprKind::Default => value.kind = ExprKind::Literal(Literal::Null),
+        ExprKind::Row { fields, .. } => fields.iter_mut().for_each(without_defaults),
+        _ => {}
     }
 }
 

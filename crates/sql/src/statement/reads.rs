@@ -17,6 +17,9 @@ impl Run<'_> {
             let meant = meant(conflict, table)?;
             if conflict.target.is_some() {
                 self.permit_changed((table, called), Rights::SELECT, &meant).await?;
+                if let Some(through) = &called.through {
+                    through.permit_reads(&self.cell.lock().await.open().catalog(), table)?;
+                }
             }
             if let ConflictAction::Update { .. } = &conflict.action {
                 self.permit_changed((table, called), Rights::UPDATE, &updated(insert, table)?).await?;

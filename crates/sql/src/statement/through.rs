@@ -68,7 +68,7 @@ impl Run<'_> {
         if views.is_empty() {
             return Ok(None);
         }
-        through.checked(false).try_for_each(|level| level.refuse_queries())?;
+        through.levels.iter().try_for_each(|level| level.refuse_queries())?;
         let over = Over { rows: Rows::Given, ..alone_over(table, called, Part::Returning, vec![Wanted::Options]) };
         let plan = self.physical(&self.plan_over_alone(&over).await?).await?;
         Ok(Some(Options { views, plan }))
