@@ -25,7 +25,7 @@
 //!    dirty one is made again from the log since its recLSN, as when a frame decays later (`replay`). Dirty frames are
 //!    read soon (`verify_found`), so that what is bad is known while the log is near.
 //! 6. Of what the log has from the retain LSN to where it is settled (`log::harden`) only the segments' indexes are
-//!    read. Each page that is changed there, and of which no current frame has that, *lacks* it: the disk may have it
+//!    read, and of these only the page table where that shows frames which are as new of all pages. Each page that is changed there, and of which no current frame has that, *lacks* it: the disk may have it
 //!    or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the version that it finds with the
 //!    LSN that the indexes say, and if that is older repeats the page's changes from the log. The version may be an
 //!    older frame: one that is met as a version of the page there, or that was its page's newest before, is a base
@@ -44,8 +44,8 @@ use crate::config::{Restart, Safeguard};
 use crate::error::Result;
 use crate::identity::{Identity, Role};
 use crate::log::batch::{Batch, EVENT};
-use crate::log::history::{Everything, Visitor, Wanting, starts_afresh};
-use crate::log::index::{self, Place, SegmentIndex};
+use crate::log::history::{Everything, Selection, Visitor, Wanting, starts_afresh};
+use crate::log::index::{self, PageTable, Place, SegmentIndex};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::types::*;
@@ -118,6 +118,12 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
+    /// Whether the disk may lack what changed the page up to `last`: below the redo LSN only pages of the data
+    /// tablespace are anywhere else.
+    fn concerns(&self, page: PageId, last: Lsn) -> bool {
+        last > self.retain && (page.space == DATA || last > self.redo)
+    }
+
     /// `is_version`: whether the page had this LSN after one of these changes, and what changed it next lies at or
     /// behind the retain LSN; `needed`: where they are, from the last one on in which it begins afresh, and whether
     /// there is such a one.
@@ -128,8 +134,7 @@ impl Kept<'_> {
         is_version: impl Fn(Lsn) -> bool,
         needed: impl FnOnce() -> (P, bool),
     ) {
-        // Below the redo LSN only pages of the data tablespace are anywhere but on the disk.
-        if last <= self.retain || page.space != DATA && last <= self.redo {
+        if !self.concerns(page, last) {
             return;
         }
         let (mut lacking, since) = (self.lacking.lock(), since.max(self.retain));
@@ -142,6 +147,50 @@ impl Kept<'_> {
         }
         let (places, afresh) = needed();
         lacking.add(page, (lacks_since, last), places, afresh, self.room);
+    }
+}
+
+impl Selection for Kept<'_> {
+    /// By the places of each page.
+    fn select(&self, index: &SegmentIndex) -> Wanting {
+        for (page, places) in index.pages() {
+            let is_version = |lsn| {
+                let at = places.binary_search_by_key(&lsn, |place| index.lsns(*place).1);
+                // The first segment's index also has what lies below the retain LSN, which nobody repeats.
+                let goes_on = |next: &Place| index.lsns(*next).0 >= self.retain;
+                at.is_ok_and(|at| places.get(at + 1).is_none_or(goes_on))
+            };
+            let needed = || {
+                let needed = index::from_last_beginning(places);
+                let afresh = needed.first().is_some_and(|first| first.begins_afresh());
+                (needed.iter().map(|place| index.lsns(*place)), afresh)
+            };
+            if let [first, .., last] | [first @ last] = places {
+                self.note(page, (index.lsns(*first).0, index.lsns(*last).1), is_version, needed);
+            }
+        }
+        Wanting::Nothing
+    }
+
+    fn asks_table(&self) -> bool {
+        self.finding
+    }
+
+    /// Where each page that is changed there has a frame that is as new. The disk may lack that since the segment's
+    /// beginning, or later.
+    fn is_enough(&self, table: &PageTable) -> bool {
+        let changed = || table.newest().filter(|(page, last)| self.concerns(*page, *last));
+        let lacking = self.lacking.lock();
+        let has = |page: PageId, last| self.tier.part(page).lock().found_with(page, last);
+        if !changed().all(|(page, last)| page.space == DATA && !lacking.has(page) && has(page, last)) {
+            return false;
+        }
+        let since = table.start().max(self.retain);
+        for (page, last) in changed() {
+            let noted = self.tier.part(page).lock().note_kept(page, since, last, |_| false, self.floor);
+            assert!(noted.is_ok(), "the frame of page {page} is as new as {last}");
+        }
+        true
     }
 }
 
@@ -159,6 +208,21 @@ impl Visitor for &Kept<'_> {
 }
 
 struct Noting<'a>(&'a FlashHome);
+
+impl Selection for Noting<'_> {
+    fn select(&self, _: &SegmentIndex) -> Wanting {
+        Wanting::All // Its page table is damaged.
+    }
+
+    fn asks_table(&self) -> bool {
+        true
+    }
+
+    fn is_enough(&self, table: &PageTable) -> bool {
+        table.newest().for_each(|(page, end)| self.0.note(page, Noted { start: end, end, redo: None }));
+        true
+    }
+}
 
 impl Visitor for Noting<'_> {
     async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
@@ -207,26 +271,7 @@ impl FlashHome {
         let whole = retain.max(if ends { settled } else { prev_end });
         let (floor, lacking) = (*self.floor.lock(), Mutex::default());
         let kept = Kept { tier: self, finding: self.is_finding(), floor, retain, redo, room, lacking };
-        let by_index = |index: &SegmentIndex| {
-            for (page, places) in index.pages() {
-                let is_version = |lsn| {
-                    let at = places.binary_search_by_key(&lsn, |place| index.lsns(*place).1);
-                    // The first segment's index also has what lies below the retain LSN, which nobody repeats.
-                    let goes_on = |next: &Place| index.lsns(*next).0 >= retain;
-                    at.is_ok_and(|at| places.get(at + 1).is_none_or(goes_on))
-                };
-                let needed = || {
-                    let needed = index::from_last_beginning(places);
-                    let afresh = needed.first().is_some_and(|first| first.begins_afresh());
-                    (needed.iter().map(|place| index.lsns(*place)), afresh)
-                };
-                if let [first, .., last] | [first @ last] = places {
-                    kept.note(page, (index.lsns(*first).0, index.lsns(*last).1), is_version, needed);
-                }
-            }
-            Wanting::Nothing
-        };
-        let there = self.log.walk(retain, whole, &by_index, &mut &kept).await?
+        let there = self.log.walk(retain, whole, &kept, &mut &kept).await?
             && self.log.walk(whole, settled, &Everything, &mut &kept).await?;
         let lacking = std::mem::take(&mut *kept.lacking.lock());
         Ok(Some(lacking).filter(|lacking| there && !lacking.is_full()))
@@ -374,13 +419,10 @@ impl FlashHome {
         found
     }
 
-    /// Notes the log from `from` to `to`, by segments' indexes where they have some; false where it has not got it all.
+    /// Notes the log from `from` to `to`, by segments' page tables where they have some; false where it has not got it
+    /// all.
     async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
-        let wanted = |index: &SegmentIndex| {
-            index.spans().for_each(|(page, _, end)| self.note(page, Noted { start: end, end, redo: None }));
-            Wanting::Nothing
-        };
-        self.log.walk(from, to, &wanted, &mut Noting(self)).await.unwrap_or(false)
+        self.log.walk(from, to, &Noting(self), &mut Noting(self)).await.unwrap_or(false)
     }
 
     /// A batch changes the page. In the log's order.

@@ -73,7 +73,7 @@ impl FlashHome {
     }
 
     /// Whether the write budget has room for another page.
-    pub(super) fn within_budget(&self) -> bool {
+    pub(crate) fn within_budget(&self) -> bool {
         let now = self.env.now().0;
         self.budget.lock().as_mut().is_none_or(|budget| budget.allows(now, self.page_size as u64))
     }

@@ -107,6 +107,30 @@ pub fn check(bytes: &[u8], seed: u32, start: Lsn) -> Option<Batch<'_>> {
     (tiled == batch.body.len()).then_some(batch)
 }
 
+/// The first offset from `from` on at which a batch may begin, by the LSN that its header would have. `base`: the LSN
+/// of the first byte.
+pub(super) fn may_begin(bytes: &[u8], from: usize, base: Lsn) -> Option<usize> {
+    const START: usize = std::mem::offset_of!(BatchHeader, start);
+    let mut at = from;
+    while at + BATCH_HEADER <= bytes.len() {
+        let lsn = base.0 + at as u64;
+        // Up to the next multiple of 64 KiB all LSNs have the same six upper bytes: these are searched for.
+        let upper = &lsn.to_le_bytes()[2..];
+        let next = at + (0x1_0000 - (lsn & 0xffff)) as usize;
+        let searched = at + START + 2..bytes.len().min(next + START + size_of::<u64>() - 1);
+        let Some(skipped) = memchr::memmem::find(&bytes[searched], upper) else {
+            at = next;
+            continue;
+        };
+        at += skipped;
+        if bytes[at + START..].starts_with(&(base.0 + at as u64).to_le_bytes()) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
 impl<'a> Batch<'a> {
     pub fn blocks(&self) -> impl Iterator<Item = Block<'a>> + use<'a> {
         let mut rest = self.body;

@@ -303,14 +303,14 @@ impl LaterBatches {
     /// Looks at a segment's bytes from an offset on; `base`: the LSN that its first byte has.
     fn look(&mut self, segment: &[u8], from: u64, seed: u32, base: Lsn) {
         let mut at = from.max(FIRST) as usize;
-        while let Some(bytes) = segment.get(at..).filter(|bytes| !bytes.is_empty()) {
-            match batch::check(bytes, seed, Lsn(base.0 + at as u64)) {
+        while let Some(next) = batch::may_begin(segment, at, base) {
+            at = match batch::check(&segment[next..], seed, Lsn(base.0 + next as u64)) {
                 Some(batch) => {
-                    at = (batch.end.0 - base.0) as usize;
                     self.note(&batch);
+                    (batch.end.0 - base.0) as usize
                 }
-                None => at += 1,
-            }
+                None => next + 1,
+            };
         }
     }
 

@@ -16,7 +16,7 @@
 
 use super::batch::Batch;
 use super::excerpt::Excerpt;
-use super::index::{self, Place, SegmentIndex};
+use super::index::{self, Entries, PageTable, Place, SegmentIndex};
 use super::lookup::Known;
 use super::reader::SegmentImage;
 use super::segment::{Seal, SegmentHeader};
@@ -38,6 +38,16 @@ pub(crate) trait Selection: Sync {
     /// All that change these pages, of each from the LSN beside it on, if that is what is wanted.
     fn pages(&self) -> Option<&[(PageId, Lsn)]> {
         None
+    }
+
+    /// Whether a segment's page table may be enough: then that is read first.
+    fn asks_table(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing more is wanted of a segment. Asked in the stream's order, as `select` is.
+    fn is_enough(&self, _: &PageTable) -> bool {
+        false
     }
 }
 
@@ -127,6 +137,8 @@ enum Index {
     /// Where it has what is wanted of pages, by parts of it.
     Places(Arc<Known>, Vec<Place>),
     Whole(SegmentHeader, Seal),
+    /// Its page table, which may be enough.
+    Table(SegmentHeader, (Entries, Lsn), PageTable),
     /// There is none that is sound and speaks for the segment.
     None,
 }
@@ -328,6 +340,12 @@ impl Core {
         }
         let header = self.read_header(slot).await?.filter(|header| header.number == number);
         let Some(header) = header else { return Ok(Index::None) };
+        if wanted.asks_table()
+            && let Some((footer, table)) = self.read_table(slot, &header).await?
+            && speaks_for_all(footer.1)
+        {
+            return Ok(Index::Table(header, footer, table));
+        }
         let seal = self.read_seal(slot, &header).await?.filter(|seal| speaks_for_all(seal.end));
         Ok(seal.map_or(Index::None, |seal| Index::Whole(header, seal)))
     }
@@ -337,6 +355,13 @@ impl Core {
         let (known, wanting) = match index {
             Index::Places(known, places) => (known, Wanting::of(places)),
             Index::Whole(header, seal) => (self.remember(header, &seal), wanted.select(&seal.index)),
+            Index::Table(header, footer, table) if wanted.is_enough(&table) => {
+                (self.remember_table(header, footer, &table), Wanting::Nothing)
+            }
+            Index::Table(header, ..) => match self.read_seal(slot, &header).await? {
+                Some(seal) => (self.remember(header, &seal), wanted.select(&seal.index)),
+                None => return Ok(None),
+            },
             Index::None => return Ok(None),
         };
         let (prev_end, end) = (known.header.prev_end, known.end);
@@ -395,18 +420,37 @@ async fn show_batches<'a>(
 }
 
 impl Core {
-    /// What seals the segment; `None` where nothing does, or nothing sound.
-    async fn read_seal(self: &Arc<Core>, slot: u32, header: &SegmentHeader) -> Result<Option<Seal>> {
-        let at = self.geometry.slot_at(slot);
-        let end = at + self.geometry.segment_size;
+    /// How many entries the index has that seals the segment, and where its batches end; `None` where nothing does.
+    async fn read_footer(&self, slot: u32, header: &SegmentHeader) -> Result<Option<(Entries, Lsn)>> {
+        let end = self.geometry.slot_at(slot) + self.geometry.segment_size;
         if end > self.device.size() {
             return Ok(None);
         }
-        let Some(last) = self.try_read(end - SECTOR as u64, SECTOR).await? else { return Ok(None) };
-        let Some(entries) = Seal::entries_in(&last, header, self.geometry) else { return Ok(None) };
+        let last = self.try_read(end - SECTOR as u64, SECTOR).await?;
+        Ok(last.and_then(|last| Seal::entries_in(&last, header, self.geometry)))
+    }
+
+    /// The page table of the segment's index, with its footer; `None` where there is none, or none that is sound.
+    async fn read_table(&self, slot: u32, header: &SegmentHeader) -> Result<Option<((Entries, Lsn), PageTable)>> {
+        let Some(footer) = self.read_footer(slot, header).await? else { return Ok(None) };
+        let from = self.geometry.index_at(footer.0);
+        let room = (self.geometry.segment_size - from) as usize;
+        // Of a length that others have, too, so that a buffer serves them all.
+        let length = footer.0.table_bytes().next_multiple_of(LARGE).min(room);
+        let Some(bytes) = self.try_read(self.geometry.slot_at(slot) + from, length).await? else { return Ok(None) };
+        let table = Seal::decode_table(&bytes, footer.0, header, self.geometry);
+        self.spares.keep(bytes);
+        Ok(table.map(|table| (footer, table)))
+    }
+
+    /// What seals the segment; `None` where nothing does, or nothing sound.
+    async fn read_seal(self: &Arc<Core>, slot: u32, header: &SegmentHeader) -> Result<Option<Seal>> {
+        let Some((entries, _)) = self.read_footer(slot, header).await? else { return Ok(None) };
+        let at = self.geometry.slot_at(slot);
+        let end = at + self.geometry.segment_size;
         let from = self.geometry.index_at(entries);
         let length = (self.geometry.segment_size - from) as usize;
-        // Of a length that others have, too, so that a buffer serves them all.
+        // As in `read_table`.
         let segment_size = self.geometry.segment_size as usize;
         let rounded = length.next_multiple_of(LARGE.max(segment_size / 8)).min(segment_size);
         let mut index = match length {

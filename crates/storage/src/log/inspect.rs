@@ -52,7 +52,7 @@ async fn seal(device: &DeviceRef, geometry: Geometry, at: u64, header: &SegmentH
         return Ok(None);
     }
     let last = device.read(end - SECTOR as u64, IoBuf::zeroed(SECTOR), Purpose::Log).await?;
-    let Some(entries) = Seal::entries_in(&last, header, geometry) else { return Ok(None) };
+    let Some((entries, _)) = Seal::entries_in(&last, header, geometry) else { return Ok(None) };
     let from = geometry.index_at(entries);
     let index = device.read(at + from, IoBuf::zeroed((geometry.segment_size - from) as usize), Purpose::Log).await?;
     Ok(Seal::decode(&index, header, geometry))

@@ -1,15 +1,16 @@
 //! What a sealed segment has of some pages: found by sectors of its index, without reading the rest.
 //!
-//! What is known of a segment's seal is kept in memory (a few bytes for each 292 pages), from when it was read first
+//! What is known of a segment's seal is kept in memory (a few bytes for each 511 pages), from when it was read first
 //! until the segment is used again.
 
 use super::Core;
-use super::index::{self, Entries, Listed, PLACE, Place};
+use super::index::{self, BEGINNING, Entries, PLACE, PageTable, Place};
 use super::segment::{Seal, SegmentHeader};
 use crate::error::Result;
 use crate::types::{Lsn, PageId};
 use futures::StreamExt;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use terrace_device::SECTOR;
 
@@ -23,7 +24,7 @@ pub(super) struct Known {
     pub(super) header: SegmentHeader,
     pub(super) end: Lsn,
     entries: Entries,
-    /// The first page of each sector of the page table, and its first place.
+    /// The first page of each sector of the page table, and how many pages lie before it.
     fences: Vec<(PageId, u32)>,
 }
 
@@ -35,11 +36,25 @@ impl Core {
     /// Remembers a sound seal, and forgets those of segments that are no more.
     pub(super) fn remember(&self, header: SegmentHeader, seal: &Seal) -> Arc<Known> {
         let (end, entries, fences) = (seal.end, seal.index.entries(), seal.index.fences());
-        let known = Arc::new(Known { header, end, entries, fences });
+        self.remember_as(Known { header, end, entries, fences })
+    }
+
+    /// The same, by its footer and page table.
+    pub(super) fn remember_table(
+        &self,
+        header: SegmentHeader,
+        (entries, end): (Entries, Lsn),
+        table: &PageTable,
+    ) -> Arc<Known> {
+        self.remember_as(Known { header, end, entries, fences: table.fences() })
+    }
+
+    fn remember_as(&self, known: Known) -> Arc<Known> {
+        let (number, known) = (known.header.number, Arc::new(known));
         let first = self.tail.lock().slots.live().next().unwrap_or(0);
         let mut all = self.known.lock();
         all.retain(|number, _| *number >= first);
-        all.insert(header.number, known.clone());
+        all.insert(number, known.clone());
         known
     }
 
@@ -87,31 +102,41 @@ impl Core {
     ) -> Result<Option<Vec<(Place, Lsn)>>> {
         let seed = index::seed(known.header.number, known.header.epoch);
         let bytes = self.try_read(at + (sector * SECTOR) as u64, SECTOR).await?;
-        let count = known.entries.pages_in(sector);
-        let Some(table) = bytes.and_then(|bytes| index::table_sector(&bytes, seed, count)) else { return Ok(None) };
-        let next = known.fences.get(sector + 1).map_or(known.entries.places, |(_, first)| *first as usize);
+        let table = bytes.and_then(|bytes| Some(index::table_sector(&bytes, seed)?.collect::<Vec<_>>()));
+        let Some(table) = table else { return Ok(None) };
         let mut found = Vec::new();
         for (page, since) in pages {
-            let Ok(number) = table.binary_search_by_key(&page.to_u64(), |listed| listed.page.to_u64()) else {
+            let Ok(number) = table.binary_search_by_key(&page.to_u64(), |(listed, _)| listed.to_u64()) else {
                 continue;
             };
-            let to = table.get(number + 1).map_or(next, |listed| listed.first as usize);
-            let Some(places) = self.read_places(at, known, &table[number], to).await? else { return Ok(None) };
+            let number = known.fences[sector].1 as usize + number;
+            let Some(places) = self.read_places(at, known, number, page).await? else { return Ok(None) };
             found.extend(index::from_last_beginning(&places).iter().map(|place| (*place, since)));
         }
         Ok(Some(found))
     }
 
-    async fn read_places(&self, at: u64, known: &Known, listed: &Listed, to: usize) -> Result<Option<Vec<Place>>> {
-        let table = (known.entries.table_sectors() * SECTOR) as u64;
-        let (from, to) = ((listed.first as usize * PLACE) as u64, (to * PLACE) as u64);
-        if from >= to || to > (known.entries.places * PLACE) as u64 {
+    /// The places of the page with this number in its segment.
+    async fn read_places(&self, at: u64, known: &Known, number: usize, page: PageId) -> Result<Option<Vec<Place>>> {
+        let entries = known.entries;
+        let beginning = |number: usize| entries.table_bytes() + number * BEGINNING;
+        let count = (entries.pages - number).min(2); // This page's, and the next one's.
+        let begun = self.read_part(at, beginning(number)..beginning(number + count)).await?;
+        let begun: Option<Vec<_>> = begun.and_then(|bytes| Some(index::beginnings(&bytes)?.collect()));
+        let Some(begun) = begun else { return Ok(None) };
+        let (from, to) = (begun[0].first as usize, begun.get(1).map_or(entries.places, |next| next.first as usize));
+        if from >= to || to > entries.places {
             return Ok(None);
         }
-        let sector = SECTOR as u64;
-        let (first, end) = ((table + from) / sector * sector, (table + to).next_multiple_of(sector));
-        let Some(bytes) = self.try_read(at + first, (end - first) as usize).await? else { return Ok(None) };
-        let skipped = (table + from - first) as usize;
-        Ok(index::places_of(listed, &bytes[skipped..][..(to - from) as usize]))
+        let place = |number: usize| entries.places_at() + number * PLACE;
+        let places = self.read_part(at, place(from)..place(to)).await?;
+        Ok(places.and_then(|bytes| index::places_of(page, &begun[0], &bytes)))
+    }
+
+    /// These bytes of the index at `at`.
+    async fn read_part(&self, at: u64, part: Range<usize>) -> Result<Option<Vec<u8>>> {
+        let (first, end) = (part.start / SECTOR * SECTOR, part.end.next_multiple_of(SECTOR));
+        let bytes = self.try_read(at + first as u64, end - first).await?;
+        Ok(bytes.map(|bytes| bytes[part.start - first..part.end - first].to_vec()))
     }
 }

@@ -9,7 +9,7 @@
 //!    torn end is never read, however good it looks.
 //! 2. Batches end, and index begins, on sectors of their own: sealing never writes a sector that holds batches.
 
-use super::index::{self, Entries, SegmentIndex};
+use super::index::{self, Entries, PageTable, SPACES, SegmentIndex};
 use crate::bytes::{FromBytes, IntoBytes, U32, U64, U128, front, front_mut, layout};
 use crate::error::{Result, StorageError};
 use crate::head::{self, Head, Verdict};
@@ -21,8 +21,8 @@ pub(crate) const FIRST: u64 = SECTOR as u64;
 /// Offset of the first slot on the log device; the device's header lies before it.
 const SLOTS_AT: u64 = SECTOR as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"TERRALOG");
-/// (Seals that begin with `TERRAIDX` name only the last batch of each page. They count as none: the batches serve.)
-const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAID2");
+/// (Seals of earlier versions begin with `TERRAIDX` or `TERRAID2`. They count as none: the batches serve.)
+const FOOTER_MAGIC: u64 = u64::from_le_bytes(*b"TERRAID3");
 /// The CRC of the head covers all of this.
 const COVERED: usize = size_of::<HeaderBlock>();
 const FOOTER: usize = size_of::<Footer>();
@@ -51,11 +51,13 @@ layout! {
         /// Entries of the index.
         32 pages: U32,
         36 places: U32,
+        /// Sectors of its page table.
+        40 sectors: U32,
         /// CRC-32C of the index.
-        40 index_crc: U32,
+        44 index_crc: U32,
         /// CRC-32C of this footer up to here.
-        44 crc: U32,
-        48 zeros: [u8; 16],
+        48 crc: U32,
+        52 zeros: [u8; 12],
     }
 }
 
@@ -102,9 +104,9 @@ impl Geometry {
         (capacity.saturating_sub(SLOTS_AT) / self.segment_size).min(u32::MAX as u64) as u32
     }
     /// Bytes for batches and their index entries whatever their mix: header, the sectors on which batches, page table
-    /// and places round up, and the checksums of the page table's sectors off.
+    /// (of each tablespace) and places round up, footer, and the fronts of the page table's sectors off.
     pub(crate) fn usable(self) -> u64 {
-        self.segment_size - 5 * SECTOR as u64 - self.segment_size / 1024
+        self.segment_size - ((3 + SPACES) * SECTOR + FOOTER) as u64 - self.segment_size / 1024
     }
     /// The longest batch (with permits costing double, see `space`, two share a segment).
     pub(crate) fn max_batch(self) -> usize {
@@ -174,20 +176,33 @@ impl Seal {
             end: self.end.0.into(),
             pages: (entries.pages as u32).into(),
             places: (entries.places as u32).into(),
+            sectors: (entries.sectors as u32).into(),
             index_crc: index_crc.into(),
             crc: U32::ZERO,
-            zeros: [0; 16],
+            zeros: [0; 12],
         };
         seal.crc = seal.checksum().into();
         out[footer..].copy_from_slice(seal.as_bytes());
         out
     }
 
-    /// How many entries the index behind this footer (the segment's last sector) has; `None` where the segment is not
-    /// sealed.
-    pub(crate) fn entries_in(last_sector: &[u8], header: &SegmentHeader, geometry: Geometry) -> Option<Entries> {
-        let entries = Footer::of(last_sector, header)?.entries();
-        (entries.bytes() as u64 <= geometry.segment_size - SECTOR as u64).then_some(entries)
+    /// How many entries the index behind this footer (the segment's last sector) has, and where the segment's batches
+    /// end; `None` where the segment is not sealed.
+    pub(crate) fn entries_in(last_sector: &[u8], header: &SegmentHeader, geometry: Geometry) -> Option<(Entries, Lsn)> {
+        let footer = Footer::of(last_sector, header)?;
+        let entries = footer.entries();
+        (entries.bytes() as u64 <= geometry.segment_size - SECTOR as u64).then_some((entries, Lsn(footer.end.get())))
+    }
+
+    /// The page table alone, which begins at `Geometry::index_at`.
+    pub(crate) fn decode_table(
+        bytes: &[u8],
+        entries: Entries,
+        header: &SegmentHeader,
+        geometry: Geometry,
+    ) -> Option<PageTable> {
+        let seed = index::seed(header.number, header.epoch);
+        PageTable::decode(bytes, entries, seed, geometry.lsn(header.number, 0))
     }
 
     /// The seal in the last bytes of a segment; `None` where it is not there or damaged (the batches serve without it).
@@ -217,7 +232,8 @@ impl Footer {
     }
 
     fn entries(&self) -> Entries {
-        Entries { pages: self.pages.get() as usize, places: self.places.get() as usize }
+        let count = |field: U32| field.get() as usize;
+        Entries { pages: count(self.pages), places: count(self.places), sectors: count(self.sectors) }
     }
 
     fn checksum(&self) -> u32 {

@@ -126,7 +126,7 @@ impl Tail {
         length: usize,
         blocks: impl Iterator<Item = Block<'a>> + Clone,
     ) -> (Lsn, Lsn) {
-        let entries = self.segment.index.with(blocks.clone().count());
+        let entries = self.segment.index.with(blocks.clone().map(|b| b.page).filter(|page| *page != EVENT));
         if !geometry.fits(self.segment.offset + length as u64, entries) {
             self.seal(geometry);
         }

@@ -576,13 +576,13 @@ fn the_log_is_read_again_in_parts() {
         let read = device.stats().read_bytes - before;
         // The unsealed segment has no index.
         assert!(read < 4 * (64 << 10) + 2 * segments * 24576, "{read} bytes read for one page");
-        // Whose indexes were read is asked by sectors: of the page table, of places, of batches.
+        // Whose indexes were read is asked by sectors: of the page table, of beginnings, of places, of batches.
         let before = device.stats().read_bytes;
         let mut again = Seen::default();
         assert!(log.walk(begun, end, &ChangesOf(&[(page(1), begun)]), &mut again).await.expect("reads"));
         let read = device.stats().read_bytes - before;
         assert_eq!(of(&again), starts);
-        let sectors = 2 * segments + 2 * starts.len() as u64;
+        let sectors = 2 * segments + 3 * starts.len() as u64;
         assert!(read < (64 << 10) + sectors * SECTOR as u64, "{read} bytes read for one page's changes");
     });
 }
@@ -620,15 +620,13 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         assert_eq!(seen.0.last(), Some(&(start, vec![page(7)])));
         assert!(seen.0.iter().all(|(at, _)| *at < lost || *at == start), "{:?}", seen.0);
         // What the seal says of what is lost nobody is told: page 1 has places behind it, in this segment.
-        let named = parking_lot::Mutex::new(Vec::new());
-        let told = |index: &super::index::SegmentIndex| {
-            named.lock().extend(index.spans().map(|(_, first, last)| (first, last)));
-            super::history::Wanting::Nothing
-        };
-        assert!(log.walk(starts[0], end, &told, &mut Seen::default()).await.expect("nothing is damaged"));
         let phantom = Lsn(lost.0 + 1)..Lsn(2 * first);
-        let named = named.into_inner();
-        assert!(!named.is_empty() && named.iter().all(|(_, last)| !phantom.contains(last)), "{named:?}");
+        for asks_table in [false, true] {
+            let told = Told { asks_table, ends: Default::default() };
+            assert!(log.walk(starts[0], end, &told, &mut Seen::default()).await.expect("nothing is damaged"));
+            let ends = told.ends.into_inner();
+            assert!(!ends.is_empty() && ends.iter().all(|end| !phantom.contains(end)), "{ends:?}");
+        }
         // Who wants the pages of what is lost, or reads the segment, finds what is left of it.
         let mut some = Seen::default();
         let wanted = ChangesOf(&[(page(1), starts[starts.len() - 2])]);
@@ -638,6 +636,29 @@ fn a_seal_may_say_more_than_a_crash_has_left() {
         assert!(log.walk(starts[0], end, &Everything, &mut all).await.expect("nothing is damaged"));
         assert!(all.0.iter().map(|(at, _)| *at).eq(starts.iter().copied().filter(|at| *at < lost).chain([start])));
     });
+}
+
+/// Takes the ends of batches from indexes, or from their page tables.
+struct Told {
+    asks_table: bool,
+    ends: parking_lot::Mutex<Vec<Lsn>>,
+}
+
+impl super::history::Selection for Told {
+    fn select(&self, index: &super::index::SegmentIndex) -> super::history::Wanting {
+        let ends = index.pages().flat_map(|(_, places)| places).map(|place| index.lsns(*place).1);
+        self.ends.lock().extend(ends);
+        super::history::Wanting::Nothing
+    }
+
+    fn asks_table(&self) -> bool {
+        self.asks_table
+    }
+
+    fn is_enough(&self, table: &super::index::PageTable) -> bool {
+        self.ends.lock().extend(table.newest().map(|(_, end)| end));
+        true
+    }
 }
 
 /// Nobody needs what lies in front of where restart begins: damage there neither ends a reading nor keeps the log's end

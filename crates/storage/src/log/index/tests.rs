@@ -1,18 +1,21 @@
 use super::*;
-use crate::types::SpaceId;
+use crate::types::{DATA, UNDO};
 
 fn page(no: u32) -> PageId {
-    PageId::new(SpaceId(1), no)
+    PageId::new(DATA, no)
 }
 
 /// Where a batch begins and ends, and whether the page begins afresh in it.
 type PlaceFacts = (u64, u64, bool);
 
-/// More pages than a sector of the page table has; some of them with many places.
+/// More pages than a sector of either table has, some of them with many places; a few of another tablespace.
 fn filled() -> (OpenIndex, Vec<(PageId, Vec<PlaceFacts>)>) {
     let (mut open, mut expected) = (OpenIndex::default(), Vec::new());
-    for no in 0..700 {
+    for no in 0..690 {
         expected.push((page(no * 3), Vec::new()));
+    }
+    for no in 0..10 {
+        expected.push((PageId::new(UNDO, no), Vec::new()));
     }
     let mut at = 4096;
     for i in 0..4000u64 {
@@ -34,7 +37,7 @@ fn an_index_has_all_places_of_each_page_in_order() {
     let (open, expected) = filled();
     let base = Lsn(3 << 24);
     let index = open.close(base);
-    assert!(index.entries().table_sectors() >= 2, "{:?}", index.entries());
+    assert_eq!((index.entries().pages, index.entries().sectors), (700, 3));
     let mut bytes = vec![0; index.entries().bytes()];
     index.encode(7, &mut bytes);
     let read = SegmentIndex::decode(&bytes, index.entries(), 7, base).expect("an index");
@@ -42,35 +45,38 @@ fn an_index_has_all_places_of_each_page_in_order() {
     let found: Vec<_> = read.pages().map(|(page, places)| (page, told(places))).collect();
     assert_eq!(found, expected);
     assert_eq!(read.places(page(1)), []);
-    let (first, last) = (expected[5].1[0], *expected[5].1.last().expect("some"));
-    let span = read.spans().find(|(page, ..)| *page == expected[5].0).expect("a page");
-    assert_eq!((span.1, span.2), (Lsn(base.0 + first.0), Lsn(base.0 + last.1)));
+    let table = PageTable::decode(&bytes, index.entries(), 7, base).expect("a page table");
+    let newest: Vec<_> = table.newest().collect();
+    let last = |(page, places): &(PageId, Vec<PlaceFacts>)| (*page, Lsn(base.0 + places.last().expect("some").1));
+    assert_eq!(newest, expected.iter().map(last).collect::<Vec<_>>());
+    assert_eq!(table.fences(), index.fences());
 }
 
 #[test]
-fn a_page_is_found_by_its_sector_and_places_alone() {
+fn a_page_is_found_by_its_sectors_and_places_alone() {
     let (open, expected) = filled();
     let index = open.close(Lsn(0));
-    let mut bytes = vec![0; index.entries().bytes()];
+    let entries = index.entries();
+    let mut bytes = vec![0; entries.bytes()];
     index.encode(7, &mut bytes);
-    let places_at = index.entries().table_sectors() * SECTOR;
-    let mut found = Vec::new();
-    for sector in 0..index.entries().table_sectors() {
-        let of = &bytes[sector * SECTOR..][..SECTOR];
-        let count = index.entries().pages_in(sector);
-        assert!(table_sector(of, 8, count).is_none(), "of another segment");
-        let listed = table_sector(of, 7, count).expect("a sector of the page table");
-        assert_eq!((listed[0].page, listed[0].first), index.fences()[sector]);
-        found.extend(listed);
+    let (mut pages, mut begun) = (Vec::new(), Vec::new());
+    for (sector, fence) in bytes[..entries.table_bytes()].chunks_exact(SECTOR).zip(index.fences()) {
+        assert!(table_sector(sector, 8).is_none(), "of another segment");
+        assert_eq!(fence.1 as usize, pages.len());
+        pages.extend(table_sector(sector, 7).expect("a sector of the page table"));
+        assert_eq!(pages[fence.1 as usize].0, fence.0);
     }
-    for (at, listed) in found.iter().enumerate() {
-        let to = found.get(at + 1).map_or(index.entries().places, |next| next.first as usize);
-        let of = &bytes[places_at + listed.first as usize * PLACE..places_at + to * PLACE];
-        assert_eq!((listed.page, told(&places_of(listed, of).expect("its places"))), expected[at]);
+    begun.extend(beginnings(&bytes[entries.table_bytes()..entries.places_at()]).expect("beginnings"));
+    for (at, (page, _)) in pages.iter().enumerate() {
+        let (beginning, next) = (&begun[at], begun.get(at + 1));
+        let to = next.map_or(entries.places, |next| next.first as usize);
+        let of = &bytes[entries.places_at()..][beginning.first as usize * PLACE..to * PLACE];
+        assert_eq!((*page, told(&places_of(*page, beginning, of).expect("its places"))), expected[at]);
         // Others are noticed, but for one in 65,536.
         let mut other = of.to_vec();
         other[3] ^= 1;
-        assert!(places_of(listed, &other).is_none());
+        assert!(places_of(*page, beginning, &other).is_none());
+        assert!(places_of(PageId::new(DATA, 1), beginning, of).is_none());
     }
 }
 
@@ -81,8 +87,9 @@ fn a_damaged_index_is_none() {
     let entries = index.entries();
     let mut bytes = vec![0; entries.bytes()];
     index.encode(7, &mut bytes);
-    for at in (0..entries.table_sectors() * SECTOR).step_by(13) {
+    for at in (0..entries.table_bytes()).step_by(13) {
         bytes[at] ^= 0x10;
+        assert!(PageTable::decode(&bytes, entries, 7, Lsn(0)).is_none(), "byte {at}");
         assert!(SegmentIndex::decode(&bytes, entries, 7, Lsn(0)).is_none(), "byte {at}");
         bytes[at] ^= 0x10;
     }
@@ -98,7 +105,8 @@ fn no_mix_of_blocks_outgrows_its_segment() {
     for blocks in [1usize, 2, 300, 20_000] {
         let batch = super::super::batch::BATCH_HEADER + blocks * (super::super::batch::BLOCK_HEADER + 2);
         let batches = geometry.usable() as usize / 2 / batch;
-        let entries = Entries { pages: batches * blocks, places: batches * blocks };
+        let (pages, places) = (batches * blocks, batches * blocks);
+        let entries = Entries { pages, places, sectors: pages.div_ceil(PAGES) + SPACES - 1 };
         assert!(geometry.fits(SECTOR as u64 + (batches * batch) as u64, entries), "{blocks} blocks in a batch");
     }
 }
