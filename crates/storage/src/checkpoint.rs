@@ -34,10 +34,8 @@ const IDLE_ROUNDS: usize = 300;
 /// round follows at once. A round of all that was dirty took a slow disk ten seconds.
 const ROUND_GROUPS: usize = 4;
 
-/// Where a warm tier takes dirty pages, memory keeps no more than this many of them: a restart repeats their changes, for
-/// about 90 us of the processor each (`target`), while statements wait for it. Pages that change often are among the
-/// newest, and stay: with fewer of them than this, nothing is written for it.
-const MOST_DIRTY: usize = 4096;
+/// Pages written early in a round at most.
+const ROUND_EARLY: usize = 1024;
 
 /// Where an instant restart would read so much less log, the redo LSN is recorded before its interval is over, but not
 /// more often than this: to record it syncs the data device.
@@ -144,11 +142,11 @@ impl Inner {
         Ok(most - left)
     }
 
-    /// How many pages should go home now: few while the debt is small, all of it as the debt nears three quarters
-    /// of the bound, or a restart's estimate three quarters of its target.
-    fn pace(&self, debt: u64) -> usize {
+    /// How many pages should go home now: few while the debt is small (none if so many go to the tier), all of it as the
+    /// debt nears three quarters of the bound, or a restart's estimate three quarters of its target.
+    fn pace(&self, debt: u64, early: usize) -> usize {
         let dirty = self.pool.dirty();
-        let idle = dirty.div_ceil(IDLE_ROUNDS);
+        let idle = dirty.div_ceil(IDLE_ROUNDS).saturating_sub(early);
         let full = (debt as f64 / self.config.redo_bound as f64).max(self.of_target());
         let x = (full - 0.25) * 2.0;
         if x <= 0.0 {
@@ -157,11 +155,11 @@ impl Inner {
         idle.max((dirty as f64 * x.min(1.0).powi(2)).ceil() as usize)
     }
 
-    /// How many dirty pages there are beyond `MOST_DIRTY`, where a warm tier takes them.
-    fn excess(&self) -> usize {
-        match self.flash.has_two_floors() && self.flash.within_budget() {
-            true => self.pool.dirty().saturating_sub(MOST_DIRTY),
-            false => 0,
+    /// Takes to the tier what is dirty beyond `most_dirty`, the oldest first, as far as it takes that; how many pages.
+    async fn write_early(&self) -> Result<usize> {
+        match self.pool.dirty().saturating_sub(self.most_dirty()).min(ROUND_EARLY) {
+            0 => Ok(0),
+            excess => self.pool.write_early(excess, |pages| self.flash.takes_early(pages)).await,
         }
     }
 
@@ -175,7 +173,8 @@ impl Inner {
         let end = self.log.end();
         let oldest = self.pool.min_rec_lsn().unwrap_or(end);
         let debt = end.0 - oldest.min(end).0;
-        let wanted = self.pace(debt).max(self.excess());
+        let early = self.write_early().await?;
+        let wanted = self.pace(debt, early);
         let written = self.write_until(end, wanted.min(ROUND_GROUPS * self.config.write_group), Reason::Age).await?;
         let recorded = self.log.redo_lsn();
         let two = self.flash.has_two_floors();
@@ -201,7 +200,7 @@ impl Inner {
             self.log.round_done();
         }
         // One that found nothing to write, because pages are busy, waits for the next interval.
-        Ok(written > 0 && written < wanted)
+        Ok(written > 0 && written < wanted || early == ROUND_EARLY)
     }
 
     /// The log is kept back to where it nears its bound.

@@ -39,6 +39,8 @@ pub struct Fetched {
 pub enum Reason {
     Evict,
     Age,
+    /// To a warm tier, so that a restart repeats less.
+    Early,
     Checkpoint,
 }
 

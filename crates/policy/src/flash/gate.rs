@@ -11,6 +11,8 @@ pub enum Cause {
     Evicted,
     /// The log needs it home.
     Aged,
+    /// So that a restart repeats less. It stays in memory.
+    Early,
     /// As `Aged`, because somebody asked.
     Checkpoint,
 }
@@ -124,7 +126,7 @@ impl Gate {
                 Err(why) => Route::Disk(why),
                 // Pages written by age stay in memory; those of checkpoints warm the tier, unless they are a scan's
                 // (section 3.3.2).
-                Ok(()) if cause == Cause::Aged => Route::Disk(Refusal::Policy),
+                Ok(()) if matches!(cause, Cause::Aged | Cause::Early) => Route::Disk(Refusal::Policy),
                 Ok(()) if cause == Cause::Checkpoint && offer.class == Class::Sequential => {
                     Route::Disk(Refusal::Policy)
                 }
@@ -139,7 +141,7 @@ impl Gate {
     }
 
     fn lazy(&self, offer: &Offer, cause: Cause) -> Route {
-        if cause != Cause::Evicted {
+        if !matches!(cause, Cause::Evicted | Cause::Early) {
             return Route::Disk(Refusal::Policy); // Dirty on flash it would hold the log back as before.
         }
         if let Err(why) = self.qualifies(offer) {

@@ -244,6 +244,8 @@ fn dirty_pages_go_where_the_write_policy_says() {
     assert_eq!(dual.dirty(&OFFER, Aged), Route::Disk(Refusal::Policy));
     let lazy = gate(WritePolicy::LazyCleaning);
     assert_eq!(lazy.dirty(&OFFER, Evicted), Route::Flash);
+    assert_eq!(lazy.dirty(&OFFER, Early), Route::Flash);
+    assert_eq!(dual.dirty(&OFFER, Early), Route::Disk(Refusal::Policy));
     assert_eq!(lazy.dirty(&OFFER, Checkpoint), Route::Disk(Refusal::Policy));
     assert_eq!(lazy.dirty(&Offer { age: 780 << 10, ..OFFER }, Evicted), Route::Disk(Refusal::Old));
     assert_eq!(lazy.dirty(&Offer { age: 760 << 10, ..OFFER }, Evicted), Route::Flash, "not due yet");

@@ -27,13 +27,27 @@ const REPEATED: Duration = Duration::from_micros(90);
 /// Reads of pages under way at once while changes are repeated.
 const AT_ONCE: f64 = 4.0;
 
+/// Where a warm tier takes dirty pages, memory keeps no more than this many of them: that is half a second of a restart,
+/// in which statements wait. With fewer, nothing is written early.
+const MOST_DIRTY: usize = 4096;
+
 impl Inner {
     /// About how long a restart would take now.
     pub(crate) fn restart_estimate(&self) -> Duration {
         let log = self.log_debt() as f64 / SORTED;
-        let page = self.page_read().as_secs_f64() / AT_ONCE + REPEATED.as_secs_f64();
-        let pages = self.pool.dirty() as f64 * page;
+        let pages = self.pool.dirty() as f64 * self.to_repeat();
         Duration::from_secs_f64(log + pages)
+    }
+
+    /// Seconds that a restart spends with a dirty page.
+    fn to_repeat(&self) -> f64 {
+        self.page_read().as_secs_f64() / AT_ONCE + REPEATED.as_secs_f64()
+    }
+
+    /// Dirty pages that memory keeps where a warm tier takes more: so few that a target presses no page to the disk.
+    pub(super) fn most_dirty(&self) -> usize {
+        let target = self.config.restart_target.map(|target| target.as_secs_f64() / 4.0 / self.to_repeat());
+        target.map_or(MOST_DIRTY, |pages| MOST_DIRTY.min(pages as usize))
     }
 
     /// How full the target is: 1 where a restart would take as long as it may.

@@ -72,8 +72,18 @@ impl FlashHome {
         Some(FrameId { part, frame: allocated.frame })
     }
 
+    /// Whether the tier takes so many dirty pages that stay in memory, so that a restart repeats less: it is warm then,
+    /// and those who wait for the device hardly wait longer.
+    pub(crate) fn takes_early(&self, pages: usize) -> bool {
+        let (offer, gate) = (self.offer(Access::Random, 0, false), self.gate());
+        self.has_two_floors()
+            && self.within_budget()
+            && !gate.throttled(2 * (offer.pending + pages))
+            && gate.dirty(&offer, Cause::Early) == Route::Flash
+    }
+
     /// Whether the write budget has room for another page.
-    pub(crate) fn within_budget(&self) -> bool {
+    pub(super) fn within_budget(&self) -> bool {
         let now = self.env.now().0;
         self.budget.lock().as_mut().is_none_or(|budget| budget.allows(now, self.page_size as u64))
     }
@@ -264,6 +274,7 @@ impl FlashHome {
         let cause = match reason {
             Reason::Evict => Cause::Evicted,
             Reason::Age => Cause::Aged,
+            Reason::Early => Cause::Early,
             Reason::Checkpoint => Cause::Checkpoint,
         };
         let mut routes = Routes::default();

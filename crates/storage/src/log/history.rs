@@ -435,8 +435,11 @@ impl Core {
         let Some(footer) = self.read_footer(slot, header).await? else { return Ok(None) };
         let from = self.geometry.index_at(footer.0);
         let room = (self.geometry.segment_size - from) as usize;
-        // Of a length that others have, too, so that a buffer serves them all.
-        let length = footer.0.table_bytes().next_multiple_of(LARGE).min(room);
+        // A large one of a length that others have, too, so that a buffer serves them all.
+        let length = match footer.0.table_bytes() {
+            large @ LARGE.. => large.next_multiple_of(LARGE).min(room),
+            small => small,
+        };
         let Some(bytes) = self.try_read(self.geometry.slot_at(slot) + from, length).await? else { return Ok(None) };
         let table = Seal::decode_table(&bytes, footer.0, header, self.geometry);
         self.spares.keep(bytes);

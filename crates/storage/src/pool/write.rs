@@ -27,6 +27,9 @@ use std::time::Duration;
 use terrace_device::IoBuf;
 use tokio::sync::{Notify, oneshot};
 
+/// Pages written early together: each is a request of its own on the flash device.
+const EARLY: usize = 16;
+
 /// How long the cleaner rests after a failed write.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
@@ -81,6 +84,22 @@ impl Pool {
                     false => written += 1,
                 }
             }
+        }
+        Ok(written)
+    }
+
+    /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many; how many.
+    pub(crate) async fn write_early(&self, most: usize, takes: impl Fn(usize) -> bool) -> Result<usize> {
+        let mut found = self.all().dirty_before(Lsn(u64::MAX));
+        found.sort_unstable();
+        found.truncate(most);
+        let mut written = 0;
+        for some in found.chunks(EARLY) {
+            if !takes(some.len()) {
+                break;
+            }
+            let pages = some.iter().map(|(_, page)| *page).collect();
+            written += self.write_group(pages, Reason::Early).await?.written.len();
         }
         Ok(written)
     }
