@@ -11,7 +11,7 @@ pub(crate) fn definition(catalog: &Arc<Catalog>, view: &View) -> String {
 }
 
 /// A table of the view's columns.
-fn shape(view: &View) -> Table {
+pub(super) fn shape(view: &View) -> Table {
     let mut shape = Table::new(view.oid, view.name.clone(), view.columns.clone(), vec![]);
     shape.space = view.space;
     shape
