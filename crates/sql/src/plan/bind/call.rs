@@ -15,7 +15,7 @@ use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
 use crate::values::arrays::is_array;
-use crate::values::{PG_TYPE, field_type};
+use crate::values::{PG_TYPE, engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
@@ -229,6 +229,17 @@ impl Binder<'_> {
         Ok(lit(name))
     }
 
+    /// Whether it is min or max of a type that has none in PostgreSQL.
+    fn lacks_extremes(&self, name: &str, args: &[Expr], scope: &Scope<'_>) -> Result<bool> {
+        let ([arg], "min" | "max") = (args, name) else { return Ok(false) };
+        use DataType::{Bool, Bytea, Composite, Json, Jsonb, Uuid};
+        let of = arg.get_type(&scope.schema)?;
+        Ok(match engine_type(&of) {
+            Some(known) => matches!(known, Bool | Bytea | Composite(_) | Json | Jsonb | Uuid),
+            None => matches!(of, ArrowType::Struct(_)),
+        })
+    }
+
     pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
         let mut types = vec![];
         for tree::Argument { name, value } in &call.args {
@@ -314,6 +325,9 @@ impl Binder<'_> {
         let parts = args.iter().chain(filter.as_deref()).chain(keys);
         if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
             return unsupported("an aggregate of columns of the outer query only");
+        }
+        if self.lacks_extremes(name, &args, scope)? {
+            return self.unknown(name, call, at, scope);
         }
         self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {
@@ -470,6 +484,9 @@ impl Binder<'_> {
             return unsupported("this clause of a window function");
         }
         let args = scope.within(Clause::Window, || self.arguments(name, call, scope))?;
+        if self.lacks_extremes(name, &args, scope)? {
+            return self.unknown(name, call, at, scope);
+        }
         let filter = call
             .filter
             .as_ref()
