@@ -14,6 +14,7 @@ use crate::error::{no_table, undefined_column, unsupported};
 use crate::functions::builtin::is_known_aggregate;
 use crate::functions::json::spread;
 use crate::parse;
+use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::parse::types::of_column;
 use crate::values::{is_sequence, live_columns};
 use std::borrow::Cow;
@@ -510,6 +511,11 @@ impl Through {
             let new = self.named(column, table, change)?;
             let number = self.view().columns.iter().position(|own| own.name == column.name);
             let has_default = number.is_some_and(|number| self.default_of(0, number, table).is_some());
+            let is_default = value.as_ref().is_some_and(|value| matches!(value.kind, ExprKind::Default));
+            let below = table.column(&new.name).map(|at| &table.columns[at]);
+            if let Some(below) = below.filter(|below| has_default && is_default && is_always_made(below)) {
+                return Err(refused_update(below));
+            }
             if let Some(value) = value.filter(|value| !has_default && matches!(value.kind, ExprKind::Default)) {
                 value.kind = ExprKind::Literal(Literal::Null); // Invariant 5.
             }
@@ -538,8 +544,8 @@ impl Through {
         Ok(made)
     }
 
-    /// An INSERT of one row without the columns that get a DEFAULT which the view has not: they get the table's, and need
-    /// not be the table's columns.
+    /// An INSERT of one row without the columns that get a DEFAULT which the view has not: they get the table's. So a
+    /// column of the table may be named twice.
     fn without_defaults(&self, insert: &Insert, table: &Table) -> Insert {
         let mut made = insert.clone();
         let Some(source) = &mut made.source else { return made };
@@ -577,6 +583,20 @@ impl Through {
         made
     }
 
+    /// A view's default of a column that is computed would be assigned to it: 0A000; 428C9 where the table computes it.
+    fn refuse_defaults(&self, table: &Table) -> Result<()> {
+        for (number, level) in self.levels.iter().enumerate() {
+            let given = level.view.columns.iter().enumerate().filter(|(_, column)| column.default_sql.is_some());
+            for (at, _) in given {
+                let column = &table.columns[self.down(number, at, "insert into")?];
+                if is_always_made(column) {
+                    return Err(refused_insert(column));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The table's columns that an INSERT names, as far as they may be assigned to: those that get a DEFAULT, too.
     pub(crate) fn filled(&self, insert: &Insert) -> Vec<usize> {
         let columns = &self.view().columns;
@@ -593,6 +613,7 @@ impl Through {
     }
 
     fn insert(&self, insert: &Insert, table: &Table) -> Result<Insert> {
+        self.refuse_defaults(table)?;
         let mut made = self.without_defaults(insert, table);
         let (mut seen, mut filled) = (BTreeSet::new(), BTreeSet::new());
         for (number, column) in made.columns.iter_mut().enumerate() {
@@ -673,6 +694,11 @@ impl Through {
         }
         Ok(())
     }
+}
+
+/// Whether the table gives it its value, and nobody else.
+fn is_always_made(column: &ColumnDef) -> bool {
+    column.generated.is_some() || Identity::of(column) == Some(Identity::Always)
 }
 
 fn domain_default(column: &ColumnDef) -> Option<String> {

@@ -1,5 +1,5 @@
-//! `pg_sequence`, `pg_sequences` and `information_schema.sequences`. What they show of a sequence is in its row, so a statement that names them reads
-//! the rows of all sequences in their place.
+//! `pg_sequence`, `pg_sequences` and `information_schema.sequences`. What they show of a sequence is in its row, so a
+//! statement that names them reads the rows of all sequences in their place.
 use crate::access::Actor;
 use crate::parse::identity::Identity;
 use crate::parse::numbered;

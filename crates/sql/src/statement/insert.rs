@@ -50,7 +50,9 @@ impl Run<'_> {
         if insert.conflict.is_some() {
             self.refuse_changed([&table])?;
         }
-        if let Some(filled) = called.through.as_ref().map(|through| through.filled(insert)).filter(|all| !all.is_empty()) {
+        if let Some(filled) =
+            called.through.as_ref().map(|through| through.filled(insert)).filter(|all| !all.is_empty())
+        {
             self.permit_changed((&table, &called), Rights::INSERT, &filled).await?;
         }
         let insert = &*called.insert(insert, &table)?;

@@ -4,10 +4,10 @@
 //! 2. A row that another transaction has changed while this waited (READ COMMITTED) is evaluated again in its newest
 //!    version, and answered if it still qualifies. The order of the rows is that of the versions seen first, as in
 //!    PostgreSQL.
-//! 3. The query locks rows of tables: no grouping, no DISTINCT, no set operation. Tables may be joined, those of which
-//!    rows may be missing are not locked. A row that is evaluated again stands beside the same rows of the others; where
-//!    an outer join would put another in such a row's place, it fails (40001). The query is a statement by itself, or a
-//!    part of WHERE in UPDATE or DELETE (see [`within`]).
+//! 3. The query locks rows of tables: no grouping, no DISTINCT, no set operation. Tables may be joined; those of which
+//!    rows may be missing are not locked. A row that is evaluated again stands beside the same rows of the others; it
+//!    fails (40001) where an outer join would put another in such a row's place. The query is a statement by itself, or
+//!    a part of WHERE in UPDATE or DELETE (see [`within`]).
 pub(crate) mod within;
 
 use crate::error::{from_arrow, from_datafusion, undefined_table, unsupported};
@@ -18,6 +18,7 @@ use crate::plan::scan::{rid_from_u64, version_from};
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::outcome::Done;
 use crate::statement::run::Run;
+use crate::through::{Called, meant};
 use crate::transaction::OneRow;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Schema, SchemaRef, UInt64Type};
@@ -55,8 +56,8 @@ struct Reads<'q> {
     filter: Option<Expr>,
 }
 
-/// Of a table that is locked, or stands beside: the plan's column with the addresses of its rows, before those with their
-/// versions, and the lock.
+/// Of a table that is locked, or stands beside: the plan's column with the addresses of its rows (behind it are those
+/// with their versions), and the lock.
 struct Place {
     table: Arc<Table>,
     column: usize,
@@ -203,10 +204,10 @@ impl Run<'_> {
     async fn lock_rows(&self, query: &Query, alone: bool) -> Result<LockedRows> {
         let Reads { select, tables, filter } = reads_of(query)?;
         let (limit, offset) = self.bounds(query)?;
-        let (places, beside) = self.places(&tables).await?;
+        let (places, called, beside) = self.places(&tables).await?;
         let over = Over {
             table: &places[0].table,
-            called: &crate::through::Called::so(&tables[0].called.name),
+            called: &called,
             rows: Rows::Target,
             part: Part::Locking,
             with: None,
@@ -303,13 +304,19 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// The tables, the first of which is the plan's target and the others stand beside it.
-    async fn places<'q>(&self, tables: &[Read<'q>]) -> Result<(Vec<Place>, Vec<Beside<'q>>)> {
+    /// The tables, the first of which is the plan's target, and what that is called; the others stand beside it.
+    async fn places<'q>(&self, tables: &[Read<'q>]) -> Result<(Vec<Place>, Called, Vec<Beside<'q>>)> {
         let (mut places, mut beside): (Vec<Place>, Vec<Beside<'q>>) = (vec![], vec![]);
+        let mut target = Called::so(&tables[0].called.name);
         let mut column = 0;
         for (number, Read { name, called, kind, on, lock }) in tables.iter().enumerate() {
             let named = relation(name)?;
             let table = match lock {
+                Some(_) if number == 0 && self.begin_statement().await.view(&named).is_some() => {
+                    let (table, seen) = self.table_behind(&named, &called.name).await?;
+                    target = seen;
+                    table
+                }
                 Some(_) => self.locked_table(&named, false, Rights::SELECT | Rights::UPDATE).await?,
                 None => self.table_beside(&named).await?,
             };
@@ -321,7 +328,21 @@ impl Run<'_> {
             column += place.columns(number);
             places.push(place);
         }
-        Ok((places, beside))
+        Ok((places, target, beside))
+    }
+
+    /// The table whose rows a view shows.
+    async fn table_behind(&self, name: &RelationName, called: &str) -> Result<(Arc<Table>, Called)> {
+        let catalog = self.begin_statement().await;
+        self.info.permit_lookup(&catalog, name)?;
+        let (table, through) = meant(&catalog, name, Rights::DELETE).map_err(|error| match error.state.0 {
+            "55000" => unsupported("FOR UPDATE of a view through which no rows are changed"),
+            _ => error,
+        })?;
+        let seen = Called { name: called.to_owned(), through };
+        self.permit_changed((&table, &seen), Rights::UPDATE, &[]).await?;
+        self.lock(&table, false).await?;
+        Ok((table, seen))
     }
 
     /// A table that is read and not locked.

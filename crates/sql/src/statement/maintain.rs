@@ -188,10 +188,8 @@ impl Run<'_> {
                 let catalog = self.begin_statement().await;
                 let Some(table) = catalog.table(&one) else {
                     if catalog.view(&one).is_some() {
-                        let message = format!(
-                            "skipping \"{}\" --- cannot analyze non-tables or special system tables",
-                            one.name
-                        );
+                        let message =
+                            format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", one.name);
                         notices.push(notice("01000", message));
                     } else if !all {
                         return Err(no_table(&catalog, &one));

@@ -57,7 +57,8 @@ struct Writer<'w> {
 
 /// The text; `names`: the view's columns.
 pub(crate) fn query(query: &Query, names: &[&str], lookup: Lookup<'_>, pretty: bool) -> Option<String> {
-    let Query { at: _, with: None, body: Body::Select(select), order, limit, with_ties: false, offset, locking } = query
+    let Query { at: _, with: None, body: Body::Select(select), order, limit, with_ties: false, offset, locking } =
+        query
     else {
         return None;
     };

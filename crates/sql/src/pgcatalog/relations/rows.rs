@@ -88,10 +88,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
-        "pg_attrdef" => {
-            let of_views = catalog.views().flat_map(|view| attrdef(&views::shape(view)));
-            catalog.tables().flat_map(|t| attrdef(t)).chain(of_views).collect()
-        }
+        "pg_attrdef" => all_defaults(catalog),
         "pg_attribute" => all_attributes(catalog),
         "pg_authid" | "pg_roles" => catalog.roles().chain(Role::of_system()).map(|role| role_row(&role)).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
@@ -546,6 +543,12 @@ pub(crate) fn constraint_comments(catalog: &Catalog) -> Vec<(u32, &str)> {
 /// The OID of a column's default.
 pub(super) fn default_oid(table: u32, number: i16) -> u32 {
     table.wrapping_mul(2048).wrapping_add(number as u32)
+}
+
+/// Of `pg_attrdef`.
+fn all_defaults(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().flat_map(|view| attrdef(&views::shape(view)));
+    catalog.tables().flat_map(|table| attrdef(table)).chain(of_views).collect()
 }
 
 fn attrdef(table: &Table) -> Vec<Row> {

@@ -75,8 +75,8 @@ pub(crate) enum Wanted<'q> {
     Null(&'q ColumnDef),
     /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
-    /// The number of the first condition of WITH CHECK OPTION that is not met, the innermost view's being the first; NULL
-    /// where all are.
+    /// The number of the first condition of WITH CHECK OPTION that is not met, the innermost view's coming first; NULL
+    /// where all are met.
     Options,
 }
 
