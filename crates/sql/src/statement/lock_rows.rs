@@ -32,7 +32,7 @@ use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, LockWait, RelationName, Result, RowLock, RowLockOutcome, Table};
 use terrace_grammar::statement::{
     Body, Distinct, Expr, ExprKind, FromItem, Ident, JoinKind, JoinOn, Literal, LockStrength, Locking as Clause, Name,
-    Query, Select,
+    Node, Query, Select, walk,
 };
 
 /// The kind of lock, and how to wait for it.
@@ -88,6 +88,7 @@ fn flatten<'q>(
             alias: None,
             at: _,
         } => {
+            let (first, is_table) = (tables.len(), matches!(sides[1], FromItem::Table { .. }));
             flatten(&sides[0], (kind, on), tables, conditions)?;
             match (&sides[1], own, by) {
                 (right @ FromItem::Table { .. }, ..) => flatten(right, (*own, by), tables, conditions),
@@ -99,11 +100,39 @@ fn flatten<'q>(
                     flatten(right, (JoinKind::Cross, NOTHING), tables, conditions)
                 }
                 _ => Err(unsupported("FOR UPDATE of this form of a join")),
+            }?;
+            // What it names would else be looked for among all tables.
+            if (first > 0 || !is_table) && !names_only(by, &tables[first..]) {
+                return Err(unsupported("this condition of a join of some of the tables that FOR UPDATE locks")
+                    .with_hint("Write the tables' names before those of the columns."));
             }
+            Ok(())
         }
         FromItem::Join { .. } => Err(unsupported("FOR UPDATE of this form of a join")),
         FromItem::Query { .. } | FromItem::Functions { .. } => Err(unsupported("this target")),
     }
+}
+
+/// Whether a condition has no query within, and names columns of these tables alone, and by the tables' names.
+fn names_only(on: &JoinOn, tables: &[Read<'_>]) -> bool {
+    let condition = match on {
+        JoinOn::Nothing => return true,
+        JoinOn::Using { .. } | JoinOn::Natural => return false,
+        JoinOn::On(condition) => condition,
+    };
+    let mut all = true;
+    walk(Node::Expr(condition), &mut |node| {
+        all &= match node {
+            Node::Query(_) => false,
+            Node::Expr(Expr { kind: ExprKind::Column(name), .. }) => match name.parts() {
+                [table, _] => tables.iter().any(|own| own.called.name == table.name),
+                _ => false,
+            },
+            Node::Expr(_) => true,
+        };
+        all
+    });
+    all
 }
 
 /// What a locking query reads.
