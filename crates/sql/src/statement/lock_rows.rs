@@ -351,7 +351,7 @@ impl Run<'_> {
             };
             if number > 0 {
                 let target = lock.map(|_| number);
-                beside.push(Beside { table: table.clone(), called: called.clone(), kind: *kind, on: *on, target });
+                beside.push(Beside { table: table.clone(), called: called.clone(), kind: *kind, on, target });
             }
             let place = Place { table, column, lock: *lock, padded: *kind == JoinKind::Left };
             column += place.columns(number);

@@ -198,7 +198,7 @@ fn tables_used(catalog: &Arc<Catalog>, owns: &impl Fn(u32) -> bool) -> Vec<Row> 
     };
     let own = constraints(catalog).filter(|(t, _)| owns(t.oid.0)).map(|(t, i)| row(&t, &t, &i.name));
     let keys = foreign::keys(catalog).filter(|key| owns(key.referenced.oid.0));
-    own.chain(keys.map(|key| row(&key.referenced, &key.table, &key.key.name))).collect()
+    own.chain(keys.map(|key| row(key.referenced, key.table, &key.key.name))).collect()
 }
 
 /// What views read.
