@@ -10,6 +10,7 @@
 pub(crate) mod alter;
 mod alter_sequence;
 mod alter_type;
+mod alter_view;
 pub(crate) mod changes;
 pub(crate) mod checks;
 mod comment;

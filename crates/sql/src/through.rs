@@ -7,21 +7,27 @@
 //!    that the view names, where the statement names a column of it to read it.
 //! 4. WITH CHECK OPTION: rows that are written must meet the conditions of the view, and of those below it that say so
 //!    themselves, or that CASCADED reaches. It is asked when the rows are in the table, before foreign keys are.
+//! 5. A column that a view shows gets the view's default, which is its domain's; where there is none, that of what the
+//!    view reads. An UPDATE's DEFAULT is the outermost view's alone: where it has none, NULL.
 use crate::access::{Actor, denied};
 use crate::error::{no_table, undefined_column, unsupported};
 use crate::functions::builtin::is_known_aggregate;
 use crate::functions::json::spread;
 use crate::parse;
+use crate::parse::identity::{Identity, refused_insert, refused_update};
+use crate::parse::types::of_column;
 use crate::values::{is_sequence, live_columns};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::{Rights, Securable};
-use terrace_engine::{Catalog, EngineError, Result, Space, Table, View, ViewCheck, ViewUse};
+use terrace_engine::{
+    Catalog, ColumnDef, DataType, Domain, EngineError, Result, Space, Table, View, ViewCheck, ViewUse,
+};
 use terrace_grammar::Parsed;
 use terrace_grammar::statement::{
     Alias, Assignment, Body, Call, Conflict, ConflictAction, ConflictTarget, Distinct, Expr, ExprKind, FromItem, Ident,
-    Insert, Literal, Name, Node, Query, Select, Statement, Update, walk,
+    Insert, Literal, Name, Node, Query, Select, Statement, TypeName, Update, walk,
 };
 
 /// What a statement calls the table that it changes, and the views through which it does.
@@ -35,6 +41,11 @@ impl Called {
     /// By its own name, or another.
     pub(crate) fn so(name: &str) -> Called {
         Called { name: name.to_owned(), through: None }
+    }
+
+    /// The table, as far as defaults of its columns matter.
+    pub(crate) fn defaults<'t>(&'t self, table: &'t Arc<Table>) -> &'t Arc<Table> {
+        self.through.as_ref().map_or(table, |through| &through.defaults)
     }
 
     /// An UPDATE whose assigned columns are the table's.
@@ -58,6 +69,8 @@ impl Called {
 #[derive(Debug)]
 pub(crate) struct Through {
     pub(crate) levels: Vec<Level>,
+    /// The table with the defaults that its columns have through the views (invariant 5).
+    defaults: Arc<Table>,
 }
 
 /// One of these views.
@@ -82,7 +95,7 @@ const COMPUTED: &str = "View columns that are not columns of their base relation
 const WHOLE_ROW: &str = "View columns that return whole-row references are not updatable.";
 
 /// The query in a view's text, without what gives its columns other names.
-fn query_of(parsed: &Parsed) -> Option<&Query> {
+pub(crate) fn query_of(parsed: &Parsed) -> Option<&Query> {
     let Statement::Query(query) = parsed.statement() else { return None };
     Some(renamed_query(query).unwrap_or(query))
 }
@@ -188,6 +201,31 @@ impl<'c> Below<'c> {
         catalog.table(&name).filter(|table| !is_sequence(table)).map(Below::Table)
     }
 
+    /// The table's column that one of its columns is.
+    fn column(&self, catalog: &Catalog, at: usize) -> Option<ColumnDef> {
+        match self {
+            Below::Table(table) => table.columns.get(at).cloned(),
+            Below::View(view) => {
+                let (level, below) = Level::of(catalog, view).ok()?.ok()?;
+                below.column(catalog, level.columns.get(at)?.ok()?)
+            }
+        }
+    }
+
+    /// Whether a column is of the type that a name means, with the same digits, and of the same domain.
+    fn is_of(&self, catalog: &Catalog, at: usize, name: &TypeName) -> bool {
+        let Ok((data_type, digits, domain)) = of_column(name, catalog) else { return false };
+        let of_time =
+            matches!(data_type, DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval);
+        // Six digits are kept as none, and are not the same.
+        let unclear = of_time && digits.is_none() && !name.modifiers.is_empty();
+        let oid = |domain: &Option<Arc<Domain>>| domain.as_ref().map(|domain| domain.oid);
+        let same = |column: ColumnDef| {
+            column.data_type == data_type && column.digits == digits && oid(&column.domain) == oid(&domain)
+        };
+        !unclear && self.column(catalog, at).is_some_and(same)
+    }
+
     /// What a view sees of it: the names of its columns, and where they are.
     fn columns(&self, used: &ViewUse, alias: Option<&'c Alias>) -> Vec<(&'c str, usize)> {
         let all: Vec<(usize, &str)> = match self {
@@ -200,11 +238,23 @@ impl<'c> Below<'c> {
     }
 }
 
-/// What a view's column is of what the view reads.
-fn column_of(expr: &Expr, columns: &[(&str, usize)]) -> std::result::Result<usize, &'static str> {
-    let ExprKind::Column(name) = &expr.kind else { return Err(COMPUTED) };
-    let found = columns.iter().find(|(own, _)| *own == name.last().name);
-    found.map(|(_, at)| *at).ok_or(if name.qualifier().is_empty() { WHOLE_ROW } else { COMPUTED })
+/// What a view's column is of what the view reads. A cast to the very type that a column has is none.
+fn column_of(
+    expr: &Expr,
+    columns: &[(&str, usize)],
+    is_of: &impl Fn(usize, &TypeName) -> bool,
+) -> std::result::Result<usize, &'static str> {
+    match &expr.kind {
+        ExprKind::Column(name) => {
+            let found = columns.iter().find(|(own, _)| *own == name.last().name);
+            found.map(|(_, at)| *at).ok_or(if name.qualifier().is_empty() { WHOLE_ROW } else { COMPUTED })
+        }
+        ExprKind::Cast { arg, to, .. } => {
+            let at = column_of(arg, columns, is_of).map_err(|_| COMPUTED)?;
+            if is_of(at, to) { Ok(at) } else { Err(COMPUTED) }
+        }
+        _ => Err(COMPUTED),
+    }
 }
 
 impl Level {
@@ -220,7 +270,8 @@ impl Level {
         let Some(below) = Below::of(catalog, name) else { return Ok(Err(NOT_ONE)) };
         let used = below.used_by(view).ok_or_else(broken)?;
         let known = below.columns(used, alias);
-        let columns: Vec<_> = select.items.iter().map(|item| column_of(&item.expr, &known)).collect();
+        let is_of = |at: usize, name: &TypeName| below.is_of(catalog, at, name);
+        let columns: Vec<_> = select.items.iter().map(|item| column_of(&item.expr, &known, &is_of)).collect();
         if columns.len() != view.columns.len() {
             return Err(broken());
         }
@@ -340,7 +391,10 @@ impl Through {
             }
             levels.push(level);
             match below {
-                Below::Table(table) => return Ok((Through { levels }, table.clone())),
+                Below::Table(table) => {
+                    let through = Through { levels, defaults: table.clone() };
+                    return Ok((Through { defaults: through.with_defaults(table), ..through }, table.clone()));
+                }
                 Below::View(view) => next = view.clone(),
             }
         }
@@ -348,6 +402,30 @@ impl Through {
 
     pub(crate) fn view(&self) -> &Arc<View> {
         &self.levels[0].view
+    }
+
+    /// The default that a column of a level has there (invariant 5).
+    fn default_of(&self, level: usize, number: usize, table: &Table) -> Option<String> {
+        let of_domain = || domain_default(&table.columns[self.down(level, number, "").ok()?]);
+        self.levels[level].view.columns[number].default_sql.clone().or_else(of_domain)
+    }
+
+    /// The table with the defaults that its columns get through the views: the outermost view's come first.
+    fn with_defaults(&self, table: &Arc<Table>) -> Arc<Table> {
+        let found = |at: usize| {
+            let own = |level: usize| {
+                self.up(level, &[at]).into_iter().find_map(|number| self.default_of(level, number, table))
+            };
+            (0..self.levels.len()).find_map(own)
+        };
+        let found: Vec<(usize, String)> =
+            live_columns(table).filter_map(|(at, _)| found(at).map(|default| (at, default))).collect();
+        if found.is_empty() {
+            return table.clone();
+        }
+        let mut made = Table::clone(table);
+        found.into_iter().for_each(|(at, default)| made.columns[at].default_sql = Some(default));
+        Arc::new(made)
     }
 
     /// The views whose conditions written rows must meet, the innermost first. `cascaded`: a view above them says so.
@@ -427,10 +505,20 @@ impl Through {
         Ok(Ident { at: name.at, name: table.columns[at].name.clone() })
     }
 
-    fn assignments(&self, set: &mut [Assignment], table: &Table) -> Result<()> {
+    fn assignments(&self, set: &mut [Assignment], table: &Table, change: &str) -> Result<()> {
         let mut seen: BTreeSet<String> = BTreeSet::new();
-        let mut named = |column: &mut Ident| {
-            let new = self.named(column, table, "update")?;
+        let mut named = |column: &mut Ident, value: Option<&mut Expr>| {
+            let new = self.named(column, table, change)?;
+            let number = self.view().columns.iter().position(|own| own.name == column.name);
+            let has_default = number.is_some_and(|number| self.default_of(0, number, table).is_some());
+            let is_default = value.as_ref().is_some_and(|value| matches!(value.kind, ExprKind::Default));
+            let below = table.column(&new.name).map(|at| &table.columns[at]);
+            if let Some(below) = below.filter(|below| has_default && is_default && is_always_made(below)) {
+                return Err(refused_update(below));
+            }
+            if let Some(value) = value.filter(|value| !has_default && matches!(value.kind, ExprKind::Default)) {
+                value.kind = ExprKind::Literal(Literal::Null); // Invariant 5.
+            }
             let own = std::mem::replace(column, new).name;
             match seen.insert(own.clone()) {
                 true => Ok(()),
@@ -438,25 +526,95 @@ impl Through {
             }
         };
         set.iter_mut().try_for_each(|assignment| match assignment {
-            Assignment::One { column, value } => {
-                without_defaults(value);
-                named(column)
-            }
+            Assignment::One { column, value } => named(column, Some(value)),
             Assignment::Many { columns, value, .. } => {
-                without_defaults(value);
-                columns.iter_mut().try_for_each(&mut named)
+                let mut fields = match &mut value.kind {
+                    ExprKind::Row { fields, .. } => fields.as_mut_slice(),
+                    _ => &mut [],
+                }
+                .iter_mut();
+                columns.iter_mut().try_for_each(|column| named(column, fields.next()))
             }
         })
     }
 
     fn update(&self, update: &Update, table: &Table) -> Result<Update> {
         let mut made = update.clone();
-        self.assignments(&mut made.set, table)?;
+        self.assignments(&mut made.set, table, "update")?;
         Ok(made)
     }
 
-    fn insert(&self, insert: &Insert, table: &Table) -> Result<Insert> {
+    /// An INSERT of one row without the columns that get a DEFAULT which the view has not: they get the table's. So a
+    /// column of the table may be named twice.
+    fn without_defaults(&self, insert: &Insert, table: &Table) -> Insert {
         let mut made = insert.clone();
+        let Some(source) = &mut made.source else { return made };
+        let is_plain =
+            source.with.is_none() && source.order.is_empty() && source.limit.is_none() && source.offset.is_none();
+        let Body::Values(rows) = &mut source.body else { return made };
+        let ([row], true) = (rows.as_mut_slice(), is_plain && insert.parts.iter().all(Vec::is_empty)) else {
+            return made;
+        };
+        let columns = &self.view().columns;
+        let named = match insert.columns.as_slice() {
+            [] => columns.iter().map(|column| Ident { at: insert.target.at(), name: column.name.clone() }).collect(),
+            named => named.to_vec(),
+        };
+        if row.len() > named.len() || !insert.columns.is_empty() && row.len() < named.len() {
+            return made; // It is refused later.
+        }
+        let is_left_out = |name: &Ident, value: &Expr| {
+            let number = columns.iter().position(|column| column.name == name.name);
+            let has_default = |number: usize| self.default_of(0, number, table).is_some();
+            let is_left_out = |number: usize| self.down(0, number, "").is_ok() && !has_default(number);
+            matches!(value.kind, ExprKind::Default) && number.is_some_and(is_left_out)
+        };
+        let names: BTreeSet<&str> = named.iter().map(|name| name.name.as_str()).collect();
+        if names.len() < named.len() || !named.iter().zip(row.iter()).any(|(name, value)| is_left_out(name, value)) {
+            return made;
+        }
+        let pairs = named.into_iter().zip(std::mem::take(row));
+        let kept = pairs.filter(|(name, value)| !is_left_out(name, value));
+        (made.columns, *row) = kept.unzip();
+        made.parts = made.columns.iter().map(|_| vec![]).collect();
+        if made.columns.is_empty() {
+            made.source = None;
+        }
+        made
+    }
+
+    /// A view's default of a column that is computed would be assigned to it: 0A000; 428C9 where the table computes it.
+    fn refuse_defaults(&self, table: &Table) -> Result<()> {
+        for (number, level) in self.levels.iter().enumerate() {
+            let given = level.view.columns.iter().enumerate().filter(|(_, column)| column.default_sql.is_some());
+            for (at, _) in given {
+                let column = &table.columns[self.down(number, at, "insert into")?];
+                if is_always_made(column) {
+                    return Err(refused_insert(column));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The table's columns that an INSERT names, as far as they may be assigned to: those that get a DEFAULT, too.
+    pub(crate) fn filled(&self, insert: &Insert) -> Vec<usize> {
+        let columns = &self.view().columns;
+        let width = match insert.source.as_ref().map(|source| &source.body) {
+            Some(Body::Values(rows)) => rows.first().map_or(0, |row| row.len()),
+            _ => 0,
+        };
+        let place = |name: &Ident| columns.iter().position(|column| column.name == name.name);
+        let numbers: Vec<usize> = match insert.columns.as_slice() {
+            [] => (0..width.min(columns.len())).collect(),
+            named => named.iter().filter_map(place).collect(),
+        };
+        numbers.into_iter().filter_map(|number| self.down(0, number, "").ok()).collect()
+    }
+
+    fn insert(&self, insert: &Insert, table: &Table) -> Result<Insert> {
+        self.refuse_defaults(table)?;
+        let mut made = self.without_defaults(insert, table);
         let (mut seen, mut filled) = (BTreeSet::new(), BTreeSet::new());
         for (number, column) in made.columns.iter_mut().enumerate() {
             let new = self.named(column, table, "insert into")?;
@@ -502,7 +660,7 @@ impl Through {
         }
         match &mut conflict.action {
             ConflictAction::Nothing => Ok(()),
-            ConflictAction::Update { set, .. } => self.assignments(set, table),
+            ConflictAction::Update { set, .. } => self.assignments(set, table, "insert into"),
         }
     }
 
@@ -538,13 +696,13 @@ impl Through {
     }
 }
 
-/// An UPDATE's DEFAULT is the view's, which has none: NULL, as in PostgreSQL.
-fn without_defaults(value: &mut Expr) {
-    match &mut value.kind {
-        ExprKind::Default => value.kind = ExprKind::Literal(Literal::Null),
-        ExprKind::Row { fields, .. } => fields.iter_mut().for_each(without_defaults),
-        _ => {}
-    }
+/// Whether the table gives it its value, and nobody else.
+fn is_always_made(column: &ColumnDef) -> bool {
+    column.generated.is_some() || Identity::of(column) == Some(Identity::Always)
+}
+
+fn domain_default(column: &ColumnDef) -> Option<String> {
+    column.domain.as_ref().and_then(|domain| domain.default_sql.clone())
 }
 
 fn assigned_twice(column: &str) -> EngineError {

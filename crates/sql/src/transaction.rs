@@ -50,6 +50,8 @@ pub(crate) type TxnCell = Arc<tokio::sync::Mutex<TxnSlot>>;
 /// One row that stands for a whole table: the newest version of a row whose condition is evaluated again.
 #[derive(Clone, Debug)]
 pub(crate) struct OneRow {
+    /// Which of the plan's targets it stands for; the first has the number 0.
+    pub(crate) target: usize,
     pub(crate) rid: Rid,
     pub(crate) row: RowBuf,
     pub(crate) version: Version,
@@ -60,8 +62,8 @@ pub(crate) struct StatementContext {
     /// The transaction the statement belongs to.
     pub(crate) number: u64,
     pub(crate) cancel: Arc<CancelToken>,
-    /// Replaces the scan of the target of UPDATE and DELETE.
-    pub(crate) target: Option<OneRow>,
+    /// Replace the scans of targets.
+    pub(crate) targets: Vec<OneRow>,
     /// What a [`Rows::Given`](crate::plan::bind::over::Rows) holds.
     pub(crate) given: Arc<Vec<RowBuf>>,
     /// Scans let others run after each full batch.

@@ -24,7 +24,7 @@ impl Parser<'_> {
             _ => {}
         }
         let actions = self.list(Self::alter_action)?.into_iter().flatten().collect();
-        Ok(Statement::AlterTable(Box::new(AlterTable { at, if_exists, only, name, actions })))
+        Ok(Statement::AlterTable(Box::new(AlterTable { at, kind: ObjectKind::Table, if_exists, only, name, actions })))
     }
 
     /// `RENAME TO b`, `RENAME COLUMN a TO b`, `RENAME CONSTRAINT a TO b`.
@@ -61,8 +61,11 @@ impl Parser<'_> {
             Some(K::Owner) => self.owner(at, ObjectKind::View, if_exists, name),
             _ if self.at_set_schema() => self.set_schema(at, ObjectKind::View, if_exists, name),
             Some(K::Rename) => self.rename(at, ObjectKind::View, if_exists, name),
-            Some(K::Set | K::Reset | K::Alter) => self.refuse_rest(at, "this form of ALTER VIEW", None),
-            _ => Err(self.unexpected()),
+            _ => {
+                let actions = self.list(Self::alter_action)?.into_iter().flatten().collect();
+                let kind = ObjectKind::View;
+                Ok(Statement::AlterTable(Box::new(AlterTable { at, kind, if_exists, only: false, name, actions })))
+            }
         }
     }
 

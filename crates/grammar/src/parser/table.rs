@@ -5,9 +5,9 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr,
-    ExprKind, Ident, Index, LikeOption, Literal, Name, OnCommit, Query, Reference, ReferenceAction, Statement,
-    StorageOption, TableConstraint, TableConstraintKind, TableLike, ViewCheck, Written,
+    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr, Ident,
+    Index, LikeOption, Name, OnCommit, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint,
+    TableConstraintKind, TableLike, ViewCheck, Written,
 };
 
 impl Parser<'_> {
@@ -108,7 +108,7 @@ impl Parser<'_> {
         self.expect_word(K::View)?;
         let name = self.relation_name()?;
         let columns = if recursive || self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
-        let mut check = if self.eat_word(K::With) { self.view_options()? } else { None };
+        let options = if self.eat_word(K::With) { self.storage()? } else { vec![] };
         self.expect_word(K::As)?;
         let start = self.place();
         let query = self.whole_query()?;
@@ -116,17 +116,13 @@ impl Parser<'_> {
         if let Some(into) = self.into.take() {
             return Err(SyntaxError::with_state("0A000", "views must not contain SELECT INTO", into.name.at()));
         }
-        let check_at = self.place();
+        let (check_at, mut check) = (self.place(), None);
         if self.eat_word(K::With) {
             let local = !self.eat_word(K::Cascaded) && self.eat_word(K::Local);
             self.expect_words(&[K::Check, K::Option])?;
             if recursive {
                 let message = "WITH CHECK OPTION not supported on recursive views";
                 return Err(SyntaxError::with_state("0A000", message, check_at));
-            }
-            if check.is_some() {
-                let message = "parameter \"check_option\" specified more than once";
-                return Err(SyntaxError::with_state("22023", message, check_at));
             }
             check = Some(if local { ViewCheck::Local } else { ViewCheck::Cascaded });
         }
@@ -139,6 +135,7 @@ impl Parser<'_> {
             columns,
             query,
             place,
+            options,
             check,
         })))
     }
@@ -159,30 +156,6 @@ impl Parser<'_> {
             _ => table.columns.push(self.column()?),
         }
         Ok(())
-    }
-
-    /// The options of a view, in parentheses.
-    fn view_options(&mut self) -> Result<Option<ViewCheck>> {
-        let at = self.place();
-        let mut check = None;
-        for StorageOption { name, value } in self.storage()? {
-            let value = match value.map(|value| value.kind) {
-                Some(ExprKind::Literal(Literal::Text(text))) => text.to_ascii_lowercase(),
-                Some(ExprKind::Column(word)) => word.last().name.to_ascii_lowercase(),
-                _ => String::new(),
-            };
-            match (name.name.as_str(), value.as_str()) {
-                ("check_option", "local") => check = Some(ViewCheck::Local),
-                ("check_option", "cascaded") => check = Some(ViewCheck::Cascaded),
-                ("check_option", _) => {
-                    let message = format!("invalid value for enum option \"check_option\": {value}");
-                    let error = SyntaxError::with_state("22023", message, at);
-                    return Err(error.detail("Valid values are \"local\" and \"cascaded\"."));
-                }
-                _ => self.refuse(at, "this option of a view"),
-            }
-        }
-        Ok(check)
     }
 
     /// What follows LIKE. The later of two options holds.

@@ -97,6 +97,8 @@ pub struct CreateView {
     pub query: Query,
     /// Where the query stands in the text.
     pub place: Range<At>,
+    /// As WITH has them, before AS.
+    pub options: Vec<StorageOption>,
     /// WITH CHECK OPTION.
     pub check: Option<ViewCheck>,
 }
@@ -285,6 +287,8 @@ pub enum SequenceOptionKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterTable {
     pub at: At,
+    /// A table, or of ALTER VIEW a view.
+    pub kind: ObjectKind,
     pub if_exists: bool,
     pub only: bool,
     pub name: Name,

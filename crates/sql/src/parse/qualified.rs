@@ -166,6 +166,15 @@ fn shown_edits(node: Node<'_>, text: &str, catalog: &Arc<Catalog>) -> Vec<Edit> 
     edits
 }
 
+/// A query in which types of the user's are called by their numbers, as a session sees it.
+pub(crate) fn shown_types(text: &str, catalog: &Arc<Catalog>) -> String {
+    let parsed = parse(text, Options::default()).ok().and_then(|mut statements| statements.pop());
+    match parsed.map(|parsed| parsed.into_statement()) {
+        Some(Statement::Query(query)) => edited(text, shown_edits(Node::Query(&query), text, catalog)),
+        _ => text.to_owned(),
+    }
+}
+
 /// The text of a view, as a session sees it.
 pub(crate) fn shown_view(text: &str, catalog: &Arc<Catalog>) -> String {
     let parsed = parse(text, Options::default()).ok().and_then(|mut statements| statements.pop());

@@ -17,6 +17,7 @@ use terrace_grammar::statement::{Call, Expr, ExprKind, Literal, Members, Quantif
 mod print;
 #[cfg(test)]
 mod tests;
+pub(crate) mod views;
 
 /// The most levels of what is shown.
 const LEVELS: usize = 100;
@@ -43,7 +44,7 @@ pub(crate) fn default(text: &str, column: &ColumnDef) -> Option<Option<String>> 
             !matches!(column.data_type, DataType::Varchar(0) | DataType::Numeric(None)) && of != column.data_type;
         return Some(has_length.then(|| format!("NULL::{}", label(of))));
     }
-    let shown = match Scope(&[]).show(stored.expr())? {
+    let shown = match Scope::of(&[]).show(stored.expr())? {
         (shown, Of::Known(_)) => shown,
         unknown => as_type(unknown, of)?,
     };
@@ -57,7 +58,7 @@ fn read(text: &str) -> Option<Stored> {
 /// A condition on a table's row. `pretty`: with few parentheses.
 pub(crate) fn condition(text: &str, columns: &[ColumnDef], pretty: bool) -> Option<String> {
     let stored = read(text)?;
-    match Scope(columns).show(stored.expr())? {
+    match Scope::of(columns).show(stored.expr())? {
         (shown, Of::Known(DataType::Bool)) => Some(shown.text(pretty)),
         _ => None,
     }
@@ -66,7 +67,7 @@ pub(crate) fn condition(text: &str, columns: &[ColumnDef], pretty: bool) -> Opti
 /// Any value of a table's row, and whether it is a call of a function, which needs no parentheses in an index.
 pub(crate) fn value(text: &str, columns: &[ColumnDef], pretty: bool) -> Option<(String, bool)> {
     let stored = read(text)?;
-    match Scope(columns).show(stored.expr())? {
+    match Scope::of(columns).show(stored.expr())? {
         (shown, Of::Known(_)) => Some((shown.text(pretty), shown.is_call())),
         _ => None,
     }
@@ -227,14 +228,25 @@ fn function(name: &str, args: &[Typed]) -> Option<(Vec<DataType>, DataType)> {
     })
 }
 
-/// The columns in scope.
-struct Scope<'c>(&'c [ColumnDef]);
+/// The columns in scope: of one table, which is not named; or of relations, which are.
+struct Scope<'c> {
+    columns: &'c [ColumnDef],
+    relations: &'c [views::Relation],
+}
 
-impl Scope<'_> {
+impl<'c> Scope<'c> {
+    fn of(columns: &'c [ColumnDef]) -> Scope<'c> {
+        Scope { columns, relations: &[] }
+    }
+
     fn show(&self, expr: &Expr) -> Option<Typed> {
         let boolean = |shown| Some((shown, Of::Known(DataType::Bool)));
         match &expr.kind {
             ExprKind::Literal(literal) => literal_of(literal),
+            ExprKind::Column(name) if !self.relations.is_empty() => {
+                let (shown, of) = views::column(self.relations, name)?;
+                Some((Shown::Plain(shown), Of::Known(plain(of))))
+            }
             ExprKind::Column(name) => {
                 self.column(name.parts().last().filter(|_| name.parts().len() == 1)?.name.as_str())
             }
@@ -292,7 +304,7 @@ impl Scope<'_> {
     }
 
     fn column(&self, name: &str) -> Option<Typed> {
-        let column = self.0.iter().find(|column| !column.dropped && column.name == name)?;
+        let column = self.columns.iter().find(|column| !column.dropped && column.name == name)?;
         Some((Shown::Plain(terrace_grammar::quoted(name)), Of::Known(plain(column.data_type))))
     }
 

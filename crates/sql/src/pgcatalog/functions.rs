@@ -5,6 +5,7 @@ pub(crate) mod indexes;
 pub(crate) mod privileges;
 mod quoting;
 mod random;
+mod rules;
 
 use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
 use super::system::*;
@@ -238,7 +239,8 @@ fn about_objects() -> Vec<Entry> {
                 Ok(c.oid(0, i)?.map(|oid| role_name(c.catalog, oid).unwrap_or_else(|| unknown(oid))))
             })
         }),
-        ("pg_get_viewdef", Utf8, |c| c.texts(get_viewdef)),
+        ("pg_get_ruledef", Utf8, |c| c.texts(rules::definition)),
+        ("pg_get_viewdef", Utf8, |c| c.texts(rules::of_view)),
         ("pg_collation_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_conversion_is_visible", Boolean, |c| Ok(c.all_true())),
         ("pg_opclass_is_visible", Boolean, |c| Ok(c.all_true())),
@@ -492,18 +494,6 @@ fn get_expr(c: &Call<'_>, row: usize) -> Result<Option<String>> {
         let text = if pretty { terrace_grammar::without_parens(&text) } else { &text };
         qualified::shown(text, c.catalog)
     }))
-}
-
-/// `pg_get_viewdef(view [, pretty])`, of its OID or its name. What is no view has none.
-fn get_viewdef(c: &Call<'_>, row: usize) -> Result<Option<String>> {
-    let is_name = c.arguments.first().is_some_and(|array| *array.data_type() == DataType::Utf8);
-    let oid = match (is_name, c.text(0, row)?) {
-        (_, None) => return Ok(None),
-        (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
-        (false, Some(_)) => c.oid(0, row)?,
-    };
-    let view = oid.and_then(|oid| views::by_oid(c.catalog, oid));
-    Ok(view.map(|view| views::definition(c.catalog, view)))
 }
 
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.

@@ -29,8 +29,10 @@ pub(crate) mod live;
 pub(crate) mod own;
 mod rows;
 mod shapes;
+mod usage;
 pub(crate) mod views;
 
+pub(crate) use depend::rule_oid;
 pub(crate) use rows::{constraint_comments, is_always_empty, schema_comment};
 
 /// A value of a system relation.
@@ -124,13 +126,22 @@ pub(crate) fn table(
         (Some(system), _) if schema == "information_schema" => {
             let acting = system.settings.lock().acting();
             let actor = Actor::named(&acting, catalog);
-            match grants::lists(name) {
-                true => grants::rows(catalog, &actor, name),
-                false => accessible::rows(catalog, &actor, name, rows::rows(catalog, schema, name)),
+            match name {
+                _ if grants::lists(name) => grants::rows(catalog, &actor, name),
+                _ if usage::lists(name) => usage::rows(catalog, &actor, name),
+                _ => accessible::rows(catalog, &actor, name, rows::rows(catalog, schema, name)),
             }
         }
         _ => rows::rows(catalog, schema, name),
     };
+    if schema == "information_schema" {
+        // What a row does not say is NULL there, of each type.
+        for row in &mut rows {
+            let missing = columns.iter().filter(|(column, _)| row.iter().all(|(said, _)| said != column));
+            let missing: Row = missing.map(|(column, _)| (*column, V::Null)).collect();
+            row.extend(missing);
+        }
+    }
     if let Some(oid) = own::table_oid(schema, name) {
         columns.push(("tableoid", "oid"));
         rows.iter_mut().for_each(|row| row.push(("tableoid", V::O(oid))));

@@ -71,7 +71,8 @@ enum Output {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     Table,
-    Target,
+    /// And its number.
+    Target(usize),
     Given,
 }
 
@@ -98,11 +99,16 @@ impl TableScan {
             scan.outputs.push(output);
         }
         scan.schema = Arc::new(Schema::new(fields));
-        scan.role = Role::Target;
+        scan.role = Role::Target(0);
         scan
     }
 
-    /// With addresses; beside a target, which alone is replaced by one row.
+    /// Another target, of that number.
+    pub(crate) fn target_beside(table: Arc<Table>, number: usize) -> TableScan {
+        TableScan { role: Role::Target(number), ..TableScan::target(table) }
+    }
+
+    /// With addresses; beside targets, which alone are replaced by one row.
     pub(crate) fn addressed(table: Arc<Table>) -> TableScan {
         TableScan { role: Role::Table, ..TableScan::target(table) }
     }
@@ -437,9 +443,10 @@ impl ExecutionPlan for ScanExec {
             Some(late) => late.scans(&self.table)?,
             None => self.scans.clone(),
         };
-        let source = match (&context.target, self.role) {
-            (Some(one), Role::Target) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
-            (_, Role::Given) => Source::Given(0),
+        let one = context.targets.iter().find(|one| self.role == Role::Target(one.target));
+        let source = match (one, self.role) {
+            (Some(one), _) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
+            (None, Role::Given) => Source::Given(0),
             _ => match context.try_scanners(&self.table, &scans) {
                 Some(scanners) => Source::Scanners(scanners),
                 None => Source::Unopened(scans),

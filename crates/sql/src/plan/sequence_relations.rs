@@ -1,11 +1,13 @@
-//! `pg_sequence` and `pg_sequences`. What they show of a sequence is in its row, so a statement that names them reads
-//! the rows of all sequences in their place.
+//! `pg_sequence`, `pg_sequences` and `information_schema.sequences`. What they show of a sequence is in its row, so a
+//! statement that names them reads the rows of all sequences in their place.
 use crate::access::Actor;
+use crate::parse::identity::Identity;
 use crate::parse::numbered;
-use crate::pgcatalog::schema_of_table;
+use crate::parse::sequence_calls::sequence_of;
+use crate::pgcatalog::{DATABASE, schema_of_table};
 use crate::values::{is_sequence, sequence_type};
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{Catalog, DataType, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, Table};
 
 /// What a sequence says of its type; one of before, which says nothing, is an integer's if it ends where these do.
 fn type_of<'t>(table: &Table, [short, integer, long]: [&'t str; 3]) -> std::borrow::Cow<'t, str> {
@@ -18,20 +20,36 @@ fn type_of<'t>(table: &Table, [short, integer, long]: [&'t str; 3]) -> std::borr
 }
 
 /// The query that stands for a relation of that name.
-pub(crate) fn text_of(relation: &str, catalog: &Catalog, actor: &Actor) -> Option<String> {
-    match relation {
-        "pg_sequence" => Some(all(catalog, sequence_row)),
-        "pg_sequences" => Some(all(catalog, |table| {
-            let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
-            sequences_row(table, &schema_of_table(catalog, table), &catalog.owner_name(table.oid), reads)
-        })),
+pub(crate) fn text_of(schema: &str, relation: &str, catalog: &Catalog, actor: &Actor) -> Option<String> {
+    match (schema, relation) {
+        ("pg_catalog", "pg_sequence") => Some(all(catalog, |_| true, sequence_row)),
+        ("pg_catalog", "pg_sequences") => {
+            let row = |table: &Table| {
+                let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
+                sequences_row(table, &schema_of_table(catalog, table), &catalog.owner_name(table.oid), reads)
+            };
+            Some(all(catalog, |_| true, row))
+        }
+        ("information_schema", "sequences") => {
+            let numbers_identity = |table: &Table| {
+                let of = |column: &ColumnDef| Identity::of(column).and(sequence_of(column));
+                let mut all = catalog.tables().flat_map(|table| table.columns.iter().filter_map(of));
+                all.any(|name| catalog.table(&name).is_some_and(|found| found.oid == table.oid))
+            };
+            let is_told = |table: &Table| {
+                let any = Rights::SELECT | Rights::UPDATE | Rights::USAGE;
+                let may = actor.owns(catalog, table.oid) || actor.permit_any(catalog, table, any).is_ok();
+                may && !numbers_identity(table)
+            };
+            Some(all(catalog, is_told, |table| standard_row(table, &schema_of_table(catalog, table))))
+        }
         _ => None,
     }
 }
 
-fn all(catalog: &Catalog, row: impl Fn(&Table) -> String) -> String {
-    let rows: Vec<String> =
-        catalog.tables().filter(|t| is_sequence(t) && is_seen(t, catalog)).map(|t| row(t)).collect();
+fn all(catalog: &Catalog, is_told: impl Fn(&Table) -> bool, row: impl Fn(&Table) -> String) -> String {
+    let is_shown = |table: &Table| is_sequence(table) && is_seen(table, catalog) && is_told(table);
+    let rows: Vec<String> = catalog.tables().filter(|table| is_shown(table)).map(|table| row(table)).collect();
     match rows.is_empty() {
         false => rows.join(" UNION ALL "),
         true => format!("{} WHERE false", row(&shape())),
@@ -87,6 +105,22 @@ fn sequences_row(table: &Table, schema: &str, owner: &str, reads: bool) -> Strin
         quoted(&table.name, '\''),
         quoted(owner, '\''),
         type_of(table, ["'smallint'", "'integer'", "'bigint'"]),
+        source(table)
+    )
+}
+
+/// Of `information_schema`.
+fn standard_row(table: &Table, schema: &str) -> String {
+    format!(
+        "SELECT {} AS sequence_catalog, {} AS sequence_schema, {} AS sequence_name, {} AS data_type, \
+         {} AS numeric_precision, 2 AS numeric_precision_radix, 0 AS numeric_scale, start_value::text AS start_value, \
+         min_value::text AS minimum_value, max_value::text AS maximum_value, increment_by::text AS increment, \
+         CASE WHEN cycle THEN 'YES' ELSE 'NO' END AS cycle_option FROM {}",
+        quoted(DATABASE, '\''),
+        quoted(schema, '\''),
+        quoted(&table.name, '\''),
+        type_of(table, ["'smallint'", "'integer'", "'bigint'"]),
+        type_of(table, ["16", "32", "64"]),
         source(table)
     )
 }

@@ -308,7 +308,13 @@ impl Session {
         };
         let positions: Vec<usize> = (0..columns.len()).collect();
         let table = Arc::new(Table::new(ObjectId(0), "parameters".into(), columns, vec![]));
-        let rows = Box::pin(run.value_rows(&table, &positions, &[arguments], None)).await?;
+        let arguments = [arguments];
+        let values = run.value_rows(&table, &positions, &arguments, None);
+        let rows = Box::pin(clock::at(state.now(), Box::pin(values))).await?;
+        if self.shared.block() == Block::None {
+            // The statement is of the same time.
+            self.shared.cell.lock().await.timed = true;
+        }
         assert_eq!(rows.len(), 1, "a row of values for a row of expressions");
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }

@@ -43,6 +43,13 @@ impl Run<'_> {
         if let [AlterAction::Owner(owner)] = alter.actions.as_slice() {
             return self.set_owner(&alter.name, alter.if_exists, owner).await;
         }
+        let (name, catalog) = (relation(&alter.name)?, self.begin_statement().await);
+        if let Some(view) = catalog.view(&name) {
+            return Box::pin(self.alter_view(view.oid, &alter.actions)).await;
+        }
+        if alter.kind == ObjectKind::View && catalog.relation_exists(&name) {
+            return Err(EngineError::new("42809", format!("\"{}\" is not a view", name.name)));
+        }
         let Some(mut table) = self.altered(&alter.name, alter.if_exists, &mut notices).await? else {
             return Ok(notices);
         };

@@ -280,7 +280,7 @@ pub(crate) fn update_over<'q>(
         beside: &[],
         filter,
         order: &[],
-        wanted: wanted(table, assigned),
+        wanted: wanted(called.defaults(table), assigned),
         kept: false,
     }
 }
@@ -385,7 +385,7 @@ pub(crate) fn check_count(values: usize, columns: &[usize], listed: bool) -> Res
 }
 
 /// The tables that stand in FROM or USING, by their names.
-pub(crate) fn tables_of<'q>(from: &'q [FromItem], found: &mut Vec<&'q Name>) {
+fn tables_of<'q>(from: &'q [FromItem], found: &mut Vec<&'q Name>) {
     for item in from {
         match item {
             FromItem::Table { name, .. } => found.push(name),

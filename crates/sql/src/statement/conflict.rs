@@ -133,7 +133,7 @@ pub(crate) fn conflict_over<'q>(
         beside: &[],
         filter,
         order: &[],
-        wanted: wanted(table, assigned),
+        wanted: wanted(called.defaults(table), assigned),
         kept: false,
     }
 }
@@ -162,7 +162,7 @@ impl Run<'_> {
             ConflictAction::Nothing => None,
             ConflictAction::Update { set, filter } => {
                 let assigned = assigned(set, table)?;
-                if assigned.iter().any(|(at, value)| is_numbered(&table.columns[*at], value)) {
+                if assigned.iter().any(|(at, value)| is_numbered(&called.defaults(table).columns[*at], value)) {
                     return Err(unsupported("the DEFAULT of a sequence in ON CONFLICT DO UPDATE"));
                 }
                 let plan = self.plan_over(&conflict_over((table, called), with, filter.as_ref(), &assigned)).await?;
@@ -188,7 +188,7 @@ impl Run<'_> {
                     }
                     (InsertOutcome::Conflict { .. }, None) => break,
                     (InsertOutcome::Conflict { rid, row: old, version }, Some(updating)) => {
-                        let old = OneRow { rid, row: old, version };
+                        let old = OneRow { target: 0, rid, row: old, version };
                         match self.update_conflicting(updating, old, &row).await? {
                             Conflicting::Updated(row) => {
                                 written.push(row);

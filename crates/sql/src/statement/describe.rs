@@ -175,6 +175,7 @@ impl Sources<'_> {
         let filter = update.filter.as_ref().map(without_locks);
         let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
         let described = self.describe_change(&over, update.filter.as_ref(), types)?;
+        self.judge_returning(over, &update.returning, types)?;
         self.returning((&table, &called), &update.from, &update.returning, described)
     }
 
@@ -183,6 +184,7 @@ impl Sources<'_> {
         let filter = delete.filter.as_ref().map(without_locks);
         let over = delete_over(delete, (&table, &called), filter.as_ref());
         let described = self.describe_change(&over, delete.filter.as_ref(), types)?;
+        self.judge_returning(over, &delete.returning, types)?;
         self.returning((&table, &called), &delete.using, &delete.returning, described)
     }
 

@@ -245,41 +245,46 @@ impl Run<'_> {
     pub(crate) async fn stream_again(
         &self,
         plan: &Plan,
-        target: Option<OneRow>,
+        targets: impl IntoIterator<Item = OneRow>,
         given: Arc<Vec<RowBuf>>,
     ) -> Result<SendableRecordBatchStream> {
         let generic = match plan {
-            Plan::Once(plan, _) => return self.stream_once(plan, target, given).await,
+            Plan::Once(plan, _) => return self.stream_once(plan, targets, given).await,
             Plan::Generic(generic) => generic,
         };
         let now = to_scalar(&Datum::Timestamptz(self.state.now()), DataType::Timestamptz);
         let parameters = self.parameters.iter().zip(self.types).map(|(value, of)| to_scalar(value, *of));
         let values: Vec<ScalarValue> = [now].into_iter().chain(parameters).collect();
         if !generic.takes(&values) {
-            return self.stream_once(&self.bind(generic.plan.clone())?, target, given).await;
+            return self.stream_once(&self.bind(generic.plan.clone())?, targets, given).await;
         }
+        let targets = targets.into_iter().collect();
         let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
         let gives_way = generic.is_short;
-        let context = StatementContext { cell, number: self.number, cancel, target, given, gives_way };
+        let context = StatementContext { cell, number: self.number, cancel, targets, given, gives_way };
         caught(generic.run(values, || self.state.get(), task(self.state.base(), context))).await
     }
 
     async fn stream_once(
         &self,
         plan: &LogicalPlan,
-        target: Option<OneRow>,
+        targets: impl IntoIterator<Item = OneRow>,
         given: Arc<Vec<RowBuf>>,
     ) -> Result<SendableRecordBatchStream> {
         let physical = self.physical(plan).await?;
         if let Some(captured) = self.captured {
             captured.lock().push(physical.clone());
         }
-        self.stream_given(physical, target, given)
+        self.stream_given(physical, targets, given)
     }
 
     /// All rows of a part's plan.
-    pub(crate) async fn collect_again(&self, plan: &Plan, target: Option<OneRow>) -> Result<Collected> {
-        let stream = self.stream_again(plan, target, Arc::default()).await?;
+    pub(crate) async fn collect_again(
+        &self,
+        plan: &Plan,
+        targets: impl IntoIterator<Item = OneRow>,
+    ) -> Result<Collected> {
+        let stream = self.stream_again(plan, targets, Arc::default()).await?;
         self.drain(stream).await
     }
 }

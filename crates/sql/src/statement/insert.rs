@@ -50,6 +50,11 @@ impl Run<'_> {
         if insert.conflict.is_some() {
             self.refuse_changed([&table])?;
         }
+        if let Some(filled) =
+            called.through.as_ref().map(|through| through.filled(insert)).filter(|all| !all.is_empty())
+        {
+            self.permit_changed((&table, &called), Rights::INSERT, &filled).await?;
+        }
         let insert = &*called.insert(insert, &table)?;
         let insert = &*with_whole_columns(insert, &table)?;
         let columns = inserted_columns(&insert.columns, (&table, &called))?;
@@ -80,7 +85,7 @@ impl Run<'_> {
             }
             _ => rows,
         };
-        let rows = self.value_rows(&table, columns, rows, Some(Slot::Values)).await?;
+        let rows = self.value_rows(called.defaults(&table), columns, rows, Some(Slot::Values)).await?;
         match Box::pin(self.insert_rows(insert, (&table, &called), rows)).await {
             Err(error) => Err(self.hidden(error, &written(insert, &table, columns)).await),
             inserted => inserted,
@@ -102,11 +107,8 @@ impl Run<'_> {
             let rows = Box::pin(self.insert_or(conflict, (table, called), insert.with.as_ref(), rows)).await?;
             return self.changed(table, called, &insert.returning, rows.len(), rows).await;
         }
-        for row in &rows {
-            self.store(table, row).await?;
-        }
         let options = self.options((table, called)).await?;
-        self.check_options(table, options.as_ref(), &rows).await?;
+        self.store_all(table, options.as_ref(), &rows).await?;
         self.follow_foreign_keys().await?;
         self.changed(table, called, &insert.returning, rows.len(), rows).await
     }

@@ -162,7 +162,7 @@ impl<'s> Kind<'s> {
             Statement::CreateSchema(create) => Kind::task("CREATE SCHEMA", T::CreateSchema(create)),
             Statement::SetSchema(set) => Kind::task(altered(set.kind), T::SetSchema(set)),
             Statement::CreateRole(role) => Kind::task("CREATE ROLE", T::CreateRole(role)),
-            Statement::AlterTable(alter) => Kind::task("ALTER TABLE", T::AlterTable(alter)),
+            Statement::AlterTable(alter) => Kind::task(altered(alter.kind), T::AlterTable(alter)),
             Statement::AlterSequence(alter) => Kind::task("ALTER SEQUENCE", T::AlterSequence(alter)),
             Statement::AlterEnum(alter) => Kind::task("ALTER TYPE", T::AlterEnum(alter)),
             Statement::AlterComposite(alter) => Kind::task("ALTER TYPE", T::AlterComposite(alter)),

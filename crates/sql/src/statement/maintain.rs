@@ -77,7 +77,9 @@ impl Run<'_> {
             let Some(table) = catalog.table(name) else {
                 return Err(match find_index(&catalog, name) {
                     Some(_) => EngineError::new("42809", format!("\"{name}\" is not a table")),
-                    None if catalog.relation_exists(name) => no_table(&catalog, name),
+                    None if catalog.relation_exists(name) => {
+                        EngineError::new("42809", format!("\"{}\" is not a table", name.name))
+                    }
                     None => missing_relation(&catalog, name),
                 });
             };
@@ -185,7 +187,11 @@ impl Run<'_> {
                 let version = self.engine.catalog().version();
                 let catalog = self.begin_statement().await;
                 let Some(table) = catalog.table(&one) else {
-                    if !all {
+                    if catalog.view(&one).is_some() {
+                        let message =
+                            format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", one.name);
+                        notices.push(notice("01000", message));
+                    } else if !all {
                         return Err(no_table(&catalog, &one));
                     }
                     break;

@@ -4,24 +4,20 @@
 //! (deleted rows in their old form). The list may name the target's columns, but not yet those of other tables in FROM
 //! or USING (0A000).
 use crate::error::{from_datafusion, unsupported};
-use crate::parse::relation;
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::naming::shown_schema;
 use crate::plan::planner::Asked;
-use crate::statement::changes::tables_of;
 use crate::statement::describe::Sources;
 use crate::statement::generic::Slot;
 use crate::statement::outcome::{Done, command};
 use crate::statement::run::{PlanFor, Run};
 use crate::through::Called;
-use crate::values::live_columns;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{Catalog, DataType, Datum, EngineError, Result, RowBuf, Table};
-use terrace_grammar::statement::{Expr, ExprKind, FromItem, Item, Node, walk};
+use terrace_engine::{DataType, Datum, Result, RowBuf, Table};
+use terrace_grammar::statement::{ExprKind, FromItem, Item};
 
 /// The result of a statement that changes rows.
 pub(crate) struct Changed {
@@ -102,43 +98,23 @@ fn refuse_others(others: &[FromItem], items: &[Item]) -> Result<()> {
     }
 }
 
-/// A bare name of a column that another table has, too. 42702
-fn refuse_ambiguous(
-    others: &[FromItem],
-    items: &[Item],
-    (target, called): (&Table, &Called),
-    catalog: &Catalog,
-) -> Result<()> {
-    let mut tables = vec![];
-    tables_of(others, &mut tables);
-    let tables = tables.into_iter().filter_map(|name| catalog.table(&relation(name).ok()?));
-    let names = |table| live_columns(table).map(|(_, column)| column.name.clone());
-    let others: BTreeSet<String> = tables.flat_map(|table| names(table)).collect();
-    let own: Vec<String> = match &called.through {
-        Some(through) => through.view().columns.iter().map(|column| column.name.clone()).collect(),
-        None => names(target).collect(),
-    };
-    let twice: BTreeSet<String> = own.into_iter().filter(|name| others.contains(name)).collect();
-    let mut found = None;
-    for item in items {
-        walk(Node::Expr(&item.expr), &mut |node| {
-            if let Node::Expr(Expr { kind: ExprKind::Column(name), .. }) = node
-                && let [column] = name.parts()
-                && twice.contains(&column.name)
-            {
-                found.get_or_insert_with(|| column.name.clone());
-            }
-            // A query's names are its own.
-            found.is_none() && !matches!(node, Node::Query(_))
-        });
-    }
-    match found {
-        Some(name) => Err(EngineError::new("42702", format!("column reference \"{name}\" is ambiguous"))),
-        None => Ok(()),
-    }
-}
-
 impl Sources<'_> {
+    /// What the list's names mean beside FROM or USING: 42702 where both have one, 42703 where neither has. `over`: the
+    /// rows that the statement changes.
+    pub(crate) fn judge_returning<'q>(
+        &self,
+        over: Over<'q>,
+        items: &'q [Item],
+        types: &[Option<DataType>],
+    ) -> Result<()> {
+        if over.from.is_empty() || items.is_empty() {
+            return Ok(());
+        }
+        let wanted = items.iter().map(Wanted::Item).collect();
+        let over = Over { part: Part::Returning, filter: None, wanted, ..over };
+        self.planner().plan_over(&over, types).map(drop)
+    }
+
     /// The columns of a statement's RETURNING. `others`: what stands in FROM or USING.
     pub(crate) fn describe_returning(
         &self,
@@ -151,7 +127,6 @@ impl Sources<'_> {
             return Ok(None);
         }
         refuse_others(others, items)?;
-        refuse_ambiguous(others, items, (table, called), self.catalog)?;
         let types: Vec<Option<DataType>> = parameters.iter().copied().map(Some).collect();
         let planned = self.planner().plan_over(&returning_over((table, called), items), &types);
         let planned = planned.map_err(|error| match error.state.0 {

@@ -383,35 +383,44 @@ impl Run<'_> {
     pub(crate) fn stream(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        target: Option<OneRow>,
+        targets: impl IntoIterator<Item = OneRow>,
     ) -> Result<SendableRecordBatchStream> {
-        self.stream_given(plan, target, Arc::default())
+        self.stream_given(plan, targets, Arc::default())
     }
 
     /// `given`: the rows that the plan was told would be given.
     pub(crate) fn stream_given(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        target: Option<OneRow>,
+        targets: impl IntoIterator<Item = OneRow>,
         given: Arc<Vec<RowBuf>>,
     ) -> Result<SendableRecordBatchStream> {
+        let targets = targets.into_iter().collect();
         let (cell, cancel) = (self.cell.clone(), self.cancel.clone());
-        let context = StatementContext { cell, number: self.number, cancel, target, given, gives_way: false };
+        let context = StatementContext { cell, number: self.number, cancel, targets, given, gives_way: false };
         caught_now(|| execute_stream(plan, task(self.state.base(), context)).map_err(from_datafusion))
     }
 
-    pub(crate) async fn collect(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<Collected> {
-        let stream = self.begin(plan, target).await?;
+    pub(crate) async fn collect(
+        &self,
+        plan: &LogicalPlan,
+        targets: impl IntoIterator<Item = OneRow>,
+    ) -> Result<Collected> {
+        let stream = self.begin(plan, targets).await?;
         self.drain(stream).await
     }
 
     /// The stream of a plan, to be read with [`Run::next_batch`].
-    pub(crate) async fn begin(&self, plan: &LogicalPlan, target: Option<OneRow>) -> Result<SendableRecordBatchStream> {
+    pub(crate) async fn begin(
+        &self,
+        plan: &LogicalPlan,
+        targets: impl IntoIterator<Item = OneRow>,
+    ) -> Result<SendableRecordBatchStream> {
         let physical = self.physical(plan).await?;
         if let Some(captured) = self.captured {
             captured.lock().push(physical.clone());
         }
-        self.stream(physical, target)
+        self.stream(physical, targets)
     }
 
     pub(crate) async fn next_batch(&self, stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {

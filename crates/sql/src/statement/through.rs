@@ -5,7 +5,8 @@ use crate::statement::changes::alone_over;
 use crate::statement::run::Run;
 use crate::through::{Called, meant};
 use crate::values::live_columns;
-use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int32Type;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
@@ -74,7 +75,51 @@ impl Run<'_> {
         Ok(Some(Options { views, plan }))
     }
 
-    /// 44000 where a row that was written does not meet a condition. `written`: the columns that the statement assigns.
+    /// Which view's condition each of the rows does not meet.
+    pub(crate) async fn judged(
+        &self,
+        table: &Arc<Table>,
+        options: &Options,
+        rows: &[Vec<Datum>],
+    ) -> Result<Vec<Option<usize>>> {
+        let rows: Vec<RowBuf> = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
+        let rows = Arc::new(rows);
+        let judged = self.drain(self.stream_given(options.plan.clone(), None, rows.clone())?).await?;
+        let numbers = judged.iter().flat_map(|batch| batch.column(0).as_primitive::<Int32Type>());
+        let failed: Vec<Option<usize>> = numbers.map(|number| number.and_then(|at| usize::try_from(at).ok())).collect();
+        assert_eq!(failed.len(), rows.len(), "every row has been judged");
+        Ok(failed)
+    }
+
+    /// Stores rows, each of which must then meet the conditions: the first that cannot be stored, or does not, decides.
+    pub(crate) async fn store_all(
+        &self,
+        table: &Arc<Table>,
+        options: Option<&Options>,
+        rows: &[Vec<Datum>],
+    ) -> Result<()> {
+        let judged = match options.filter(|_| !rows.is_empty()) {
+            Some(options) => self.judged(table, options, rows).await.ok(),
+            None => None,
+        };
+        for (at, row) in rows.iter().enumerate() {
+            self.store(table, row).await?;
+            match (options, &judged) {
+                (Some(options), Some(judged)) => {
+                    if let Some(view) = judged[at] {
+                        return Err(violated(table, &options.views[view], &RowBuf::encode(table, row)?));
+                    }
+                }
+                // One of the rows could not be judged.
+                (Some(_), None) => self.check_options(table, options, std::slice::from_ref(row)).await?,
+                (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// 44000 where a row that was written does not meet a condition: the first of them decides, and of its conditions
+    /// the innermost.
     pub(crate) async fn check_options(
         &self,
         table: &Arc<Table>,
@@ -82,25 +127,21 @@ impl Run<'_> {
         rows: &[Vec<Datum>],
     ) -> Result<()> {
         let Some(options) = options.filter(|_| !rows.is_empty()) else { return Ok(()) };
-        let rows: Vec<RowBuf> = rows.iter().map(|row| RowBuf::encode(table, row)).collect::<Result<_>>()?;
-        let rows = Arc::new(rows);
-        let checked = self.drain(self.stream_given(options.plan.clone(), None, rows.clone())?).await?;
-        let mut first = 0;
-        for batch in checked.iter() {
-            assert_eq!(batch.num_columns(), options.views.len(), "a column for each condition");
-            for row in 0..batch.num_rows() {
-                let passes = |at: usize| {
-                    let column = batch.column(at).as_boolean_opt();
-                    column.is_some_and(|column| column.is_valid(row) && column.value(row))
-                };
-                if let Some(view) = (0..options.views.len()).find(|at| !passes(*at)) {
-                    return Err(violated(table, &options.views[view], &rows[first + row]));
+        let failed = match self.judged(table, options, rows).await {
+            Err(_) if rows.len() > 1 => {
+                // A row before that which it is about may not meet a condition.
+                for row in rows {
+                    Box::pin(self.check_options(table, Some(options), std::slice::from_ref(row))).await?;
                 }
+                return Ok(());
             }
-            first += batch.num_rows();
+            failed => failed?,
+        };
+        let first = failed.into_iter().zip(rows).find_map(|(failed, row)| failed.map(|view| (view, row)));
+        match first {
+            Some((view, row)) => Err(violated(table, &options.views[view], &RowBuf::encode(table, row)?)),
+            None => Ok(()),
         }
-        assert_eq!(first, rows.len(), "every row has been checked");
-        Ok(())
     }
 }
 

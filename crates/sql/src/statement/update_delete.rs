@@ -73,7 +73,7 @@ impl Run<'_> {
         let run = settled.run(self);
         let over = update_over(update, (&table, &called), settled.condition(), &assigned);
         let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
-        let numbered = assigned.iter().filter(|(at, value)| is_numbered(&table.columns[*at], value));
+        let numbered = assigned.iter().filter(|(at, value)| is_numbered(&called.defaults(&table).columns[*at], value));
         let numbered = numbered.map(|(at, _)| *at).collect();
         let options = self.options((&table, &called)).await?;
         let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered, options };
@@ -192,7 +192,7 @@ impl Run<'_> {
                 UpdateOutcome::Done => return Ok(Some(change.row)),
                 UpdateOutcome::Gone => return Ok(None),
                 UpdateOutcome::Changed { row, version } => {
-                    let newest = OneRow { rid: change.rid, row, version };
+                    let newest = OneRow { target: 0, rid: change.rid, row, version };
                     let batches = self.collect_again(&source.plan, Some(newest)).await?;
                     let again = batches.iter().find(|b| b.num_rows() > 0);
                     match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {

@@ -10,6 +10,7 @@ use crate::parse::depth::depth;
 use crate::parse::qualified::{edited, kept_edits, shown_relation};
 use crate::parse::stored::{clock_words, has_open_times, open_times};
 use crate::plan::planner::Planner;
+use crate::statement::alter_view::check_option;
 use crate::statement::create_as::called;
 use crate::statement::ddl::{check_name, duplicate};
 use crate::statement::dispatch::without_schema;
@@ -22,9 +23,9 @@ use std::sync::Arc;
 use terrace_engine::catalog::access::Securable;
 use terrace_engine::types::Style;
 use terrace_engine::{
-    Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewCheck, ViewUse,
+    Among, Catalog, ColumnDef, EngineError, Placing, RelationName, Result, Space, Table, View, ViewUse,
 };
-use terrace_grammar::statement::{self as tree, At, CreateView, Ident, Name, Node, Query, Statement};
+use terrace_grammar::statement::{At, CreateView, Ident, Name, Node, Query, Statement};
 use terrace_grammar::{quoted, token_end};
 use terrace_storage::ObjectId;
 
@@ -54,7 +55,7 @@ impl Run<'_> {
         let target = Target::of(&create.name, create.temporary, None, &catalog)?;
         let actor = self.info.actor(&catalog);
         actor.permit_creation(&catalog, target.placing)?;
-        let (columns, uses, sql) = match create.recursive {
+        let (mut columns, uses, sql) = match create.recursive {
             true => self.defined_recursive(create, &catalog).await?,
             false => {
                 let text = self.tree.map(|tree| tree.text()).expect("CREATE VIEW was parsed from a text");
@@ -93,10 +94,12 @@ impl Run<'_> {
         }
         let zone = self.style().zone.to_string();
         let depth = levels(&sql, &uses, &catalog)?;
-        let check = create.check.map(|check| match check {
-            tree::ViewCheck::Local => ViewCheck::Local,
-            tree::ViewCheck::Cascaded => ViewCheck::Cascaded,
-        });
+        let check = check_option(&create.options, create.check)?;
+        if let Some(before) = &before {
+            for (column, old) in columns.iter_mut().zip(&before.columns) {
+                column.default_sql.clone_from(&old.default_sql);
+            }
+        }
         let view = View { oid: ObjectId(0), space, temporary, name, columns, sql, zone, depth, uses, check };
         if check.is_some() {
             refuse_check(&catalog, &view)?;
@@ -158,7 +161,11 @@ impl Run<'_> {
         let mut sql = text[place].to_owned();
         let mut edits = kept_edits(Node::Query(query), text, catalog);
         for (at, columns) in &defined.stars {
-            edits.push((*at as usize..end_of_star(text, *at)? as usize, columns.clone()));
+            let word = *at as usize..token_end(text, *at) as usize;
+            edits.push(match text[word.clone()].eq_ignore_ascii_case("table") {
+                true => (word, format!("SELECT {columns} FROM")),
+                false => (*at as usize..end_of_star(text, *at)? as usize, columns.clone()),
+            });
         }
         edits.extend(defined.schemas);
         let edits = edits.into_iter().map(|(place, new)| (place.start - from..place.end - from, new));

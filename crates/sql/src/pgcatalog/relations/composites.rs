@@ -1,6 +1,6 @@
 //! Composite types, as the system's relations show them: each is a relation of kind `c`, too.
 use super::depend::{PG_TYPE_OID, row as depends};
-use super::rows::attribute_rows;
+use super::rows::{attribute_rows, schema_of_type};
 use super::*;
 use terrace_engine::types::CompositeType;
 use terrace_engine::{ColumnDef, Space};
@@ -32,6 +32,23 @@ pub(super) fn class(catalog: &Catalog, of: CompositeType) -> Row {
 
 pub(super) fn attributes(of: CompositeType) -> Vec<Row> {
     attribute_rows(&shape(of))
+}
+
+/// Of `information_schema.attributes`.
+pub(super) fn standard_attributes(catalog: &Catalog, of: CompositeType) -> Vec<Row> {
+    let (def, shape) = (of.def(), shape(of));
+    let one = |(number, column): (i16, &ColumnDef)| {
+        let ty = PgType::of(column.data_type);
+        let mut row = row! {
+            udt_catalog: DATABASE, udt_schema: schema_of_type(catalog, def.oid), udt_name: &*def.name,
+            attribute_name: &*column.name, ordinal_position: i32::from(number), is_nullable: "YES",
+            attribute_udt_catalog: DATABASE, attribute_udt_schema: schema_of_type(catalog, ty.oid),
+            attribute_udt_name: ty.name, dtd_identifier: number.to_string(), is_derived_reference_attribute: "NO",
+        };
+        row.extend(domains::measures(column.data_type, None));
+        row
+    };
+    super::attributes(&shape).map(one).collect()
 }
 
 /// Of `pg_depend`: the relation is a part of the type, and needs the types of its attributes.

@@ -20,7 +20,7 @@ const PG_REWRITE_OID: u32 = 2618;
 pub(super) const PG_TYPE_OID: u32 = 1247;
 
 /// Invariant 1.
-fn rule_oid(view: &View) -> u32 {
+pub(crate) fn rule_oid(view: &View) -> u32 {
     view.oid.0.wrapping_mul(2048)
 }
 

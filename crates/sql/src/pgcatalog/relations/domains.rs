@@ -8,7 +8,7 @@ use crate::values::typmod;
 use terrace_engine::types::Digits;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_engine::{Domain, DomainCheck};
-use terrace_storage::ObjectId;
+use terrace_storage::{FIRST_OBJECT, ObjectId};
 
 /// The modifier of a type that keeps such digits.
 pub(crate) fn digits_typmod(data_type: DataType, digits: Option<Digits>) -> Option<i32> {
@@ -78,16 +78,83 @@ pub(crate) fn condition_of(catalog: &Catalog, oid: u32, pretty: bool) -> Option<
     Some((condition(domain, check, pretty), if check.valid { "" } else { " NOT VALID" }))
 }
 
+/// A type, as `information_schema` describes it.
+pub(super) fn measures(data_type: DataType, digits: Option<Digits>) -> Row {
+    let ty = PgType::of(data_type);
+    let of_user = ty.oid >= FIRST_OBJECT;
+    let length = match data_type {
+        DataType::Varchar(length @ 1..) | DataType::Char(length) => i32::try_from(length).ok(),
+        _ => None,
+    };
+    // Bytes of a text: as many as PostgreSQL says where there is no length.
+    let octets = match (length, data_type.is_text()) {
+        (Some(length), _) => V::I4(length.saturating_mul(4)),
+        (None, true) => V::I4(1 << 30),
+        (None, false) => V::Null,
+    };
+    let (precision, radix, scale) = match data_type {
+        DataType::Int2 => (V::I4(16), V::I4(2), V::I4(0)),
+        DataType::Int4 => (V::I4(32), V::I4(2), V::I4(0)),
+        DataType::Int8 => (V::I4(64), V::I4(2), V::I4(0)),
+        DataType::Float4 => (V::I4(24), V::I4(2), V::Null),
+        DataType::Float8 => (V::I4(53), V::I4(2), V::Null),
+        DataType::Numeric(None) => match digits {
+            Some(Digits::Numeric { precision, scale }) => (V::I4(precision.into()), V::I4(10), V::I4(scale.into())),
+            _ => (V::Null, V::I4(10), V::Null),
+        },
+        DataType::Numeric(Some((digits, places))) => (V::I4(digits.into()), V::I4(10), V::I4(places.into())),
+        _ => (V::Null, V::Null, V::Null),
+    };
+    let fraction = match data_type {
+        DataType::Date => V::I4(0),
+        DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
+            V::I4(digits.map_or(6, Digits::number))
+        }
+        _ => V::Null,
+    };
+    row! {
+        data_type: match data_type.item() {
+            Some(_) => "ARRAY",
+            None if of_user => "USER-DEFINED",
+            None => ty.sql_name,
+        },
+        character_maximum_length: length.map_or(V::Null, V::I4), character_octet_length: octets,
+        numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
+        datetime_precision: fraction,
+    }
+}
+
+/// The type of a column or of a domain: one that is over another domain has that.
+pub(super) fn type_of(
+    catalog: &Catalog,
+    parent: Option<&Domain>,
+    (data_type, digits): (DataType, Option<Digits>),
+) -> Row {
+    if let Some(parent) = parent {
+        let (schema, name) = (catalog.space_name(parent.space), parent.name.as_str());
+        return row! {data_type: "USER-DEFINED", udt_schema: schema, udt_name: name};
+    }
+    let ty = PgType::of(data_type);
+    let mut row = measures(data_type, digits);
+    row.extend(row! {udt_schema: super::rows::schema_of_type(catalog, ty.oid), udt_name: ty.name});
+    row
+}
+
 /// Of `information_schema.domains`.
 pub(super) fn standard(catalog: &Arc<Catalog>, domain: &Domain) -> Row {
-    let base = PgType::of(domain.base);
-    row! {
+    let mut row = row! {
         domain_catalog: DATABASE, domain_schema: catalog.space_name(domain.space), domain_name: &*domain.name,
-        data_type: base.sql_name,
         domain_default: default_of(domain).map_or(V::Null, |text| V::from(shown_text(&text, catalog))),
-        udt_catalog: DATABASE, udt_schema: super::rows::schema_of_type(catalog, base.oid), udt_name: base.name,
-        dtd_identifier: "1",
+        udt_catalog: DATABASE, dtd_identifier: "1",
+    };
+    row.extend(type_of(catalog, domain.parent.as_deref(), (domain.base, domain.digits)));
+    if let Some(shown) =
+        row.iter_mut().find(|(name, value)| *name == "data_type" && matches!(value, V::T(t) if t == "ARRAY"))
+    {
+        let of_system = domain.base.pg_oid() < FIRST_OBJECT;
+        shown.1 = V::from(if of_system { PgType::of(domain.base).sql_name } else { "USER-DEFINED" });
     }
+    row
 }
 
 /// Of `information_schema.domain_constraints`.

@@ -8,9 +8,9 @@ use terrace_engine::{Action, ForeignKey};
 /// A foreign key between its two tables.
 pub(super) struct Key<'c> {
     catalog: &'c Catalog,
-    key: &'c ForeignKey,
-    table: &'c Table,
-    referenced: &'c Table,
+    pub(super) key: &'c ForeignKey,
+    pub(super) table: &'c Table,
+    pub(super) referenced: &'c Table,
 }
 
 /// All, by table.

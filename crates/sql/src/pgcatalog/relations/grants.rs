@@ -12,11 +12,11 @@ use terrace_engine::{ColumnDef, Space};
 use terrace_storage::ObjectId;
 
 /// A table or a view.
-struct Relation<'c> {
-    object: ObjectId,
-    space: Space,
-    name: &'c str,
-    columns: &'c [ColumnDef],
+pub(super) struct Relation<'c> {
+    pub(super) object: ObjectId,
+    pub(super) space: Space,
+    pub(super) name: &'c str,
+    pub(super) columns: &'c [ColumnDef],
 }
 
 /// One privilege that a role has been granted by another, and whether it may grant it.
@@ -63,7 +63,7 @@ pub(super) fn rows(catalog: &Catalog, actor: &Actor, name: &str) -> Vec<Row> {
     rows
 }
 
-fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
+pub(super) fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
     let tables = catalog.tables().filter(|table| !is_sequence(table)).map(|table| Relation {
         object: table.oid,
         space: table.space,
@@ -79,7 +79,7 @@ fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
     tables.chain(views).collect()
 }
 
-fn live(columns: &[ColumnDef]) -> impl Iterator<Item = usize> {
+pub(super) fn live(columns: &[ColumnDef]) -> impl Iterator<Item = usize> {
     columns.iter().enumerate().filter(|(_, column)| !column.dropped).map(|(at, _)| at)
 }
 

@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{DefaultOf, FIRST_OWNER, Grant, Member, Securable, THE_DATABASE};
 use terrace_engine::catalog::comments::OF_CONSTRAINT;
 use terrace_engine::catalog::roles::members_of_system;
+use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
-use terrace_engine::types::{Digits, EnumType};
-use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
+use terrace_engine::{Among, ColumnDef, RelationName, Role, Space};
 use terrace_grammar::quoted;
-use terrace_storage::{FIRST_OBJECT, ObjectId};
+use terrace_storage::ObjectId;
 
 /// Relations about objects that Terrace does not have: a query that reads one by an inner join has no rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {
@@ -88,7 +88,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
-        "pg_attrdef" => catalog.tables().flat_map(|t| attrdef(t)).collect(),
+        "pg_attrdef" => all_defaults(catalog),
         "pg_attribute" => all_attributes(catalog),
         "pg_authid" | "pg_roles" => catalog.roles().chain(Role::of_system()).map(|role| role_row(&role)).collect(),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
@@ -215,29 +215,10 @@ fn standard_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         "views" => catalog.views().map(|view| views::standard(catalog, view)).collect(),
         "columns" => {
             let of_views = catalog.views().flat_map(|view| views::standard_columns_of(catalog, view));
-            catalog.tables().flat_map(|t| standard_columns(catalog, t)).chain(of_views).collect()
+            let tables = catalog.tables().filter(|table| !crate::values::is_sequence(table));
+            tables.flat_map(|table| standard_columns(catalog, table)).chain(of_views).collect()
         }
-        "table_constraints" => constraints(catalog)
-            .map(|(t, i)| {
-                let kind = if i.primary { "PRIMARY KEY" } else { "UNIQUE" };
-                (t, i.name.clone(), kind, (!i.is_immediate(), i.is_deferred()))
-            })
-            .chain(
-                catalog
-                    .tables()
-                    .flat_map(|t| t.checks.iter().map(|c| (t.clone(), c.name.clone(), "CHECK", (false, false)))),
-            )
-            .map(|(t, name, kind, (deferrable, deferred))| {
-                row! {
-                    constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, &t),
-                    constraint_name: name,
-                    table_catalog: DATABASE, table_schema: schema_of_table(catalog, &t), table_name: &*t.name,
-                    constraint_type: kind, is_deferrable: foreign::yes(deferrable),
-                    initially_deferred: foreign::yes(deferred), enforced: "YES",
-                }
-            })
-            .chain(foreign::keys(catalog).map(|key| key.standard()))
-            .collect(),
+        "table_constraints" => table_constraints(catalog),
         "key_column_usage" => {
             let keys = foreign::keys(catalog).flat_map(|key| key.columns());
             constraints(catalog).flat_map(|(t, i)| key_columns(catalog, &t, &i)).chain(keys).collect()
@@ -246,8 +227,54 @@ fn standard_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         "domains" => catalog.domains().map(|domain| domains::standard(catalog, domain)).collect(),
         "domain_constraints" => catalog.domains().flat_map(|d| domains::standard_constraints(catalog, d)).collect(),
         "referential_constraints" => foreign::keys(catalog).map(|key| key.referential()).collect(),
+        "information_schema_catalog_name" => vec![row! {catalog_name: DATABASE}],
+        "character_sets" => vec![row! {
+            character_set_name: "UTF8", character_repertoire: "UCS", form_of_use: "UTF8",
+            default_collate_catalog: DATABASE, default_collate_schema: "pg_catalog", default_collate_name: "C",
+        }],
+        "collations" | "collation_character_set_applicability" => {
+            let one = |collation: &str| {
+                let mut row = row! {
+                    collation_catalog: DATABASE, collation_schema: "pg_catalog", collation_name: collation,
+                };
+                row.push(match name {
+                    "collations" => ("pad_attribute", "NO PAD".into()),
+                    _ => ("character_set_name", "UTF8".into()),
+                });
+                row
+            };
+            ["default", "C"].map(one).into()
+        }
+        "attributes" => catalog.composite_types().flat_map(|of| composites::standard_attributes(catalog, of)).collect(),
         _ => vec![],
     }
+}
+
+/// Of `information_schema`: keys, conditions, foreign keys, and columns that are NOT NULL.
+fn table_constraints(catalog: &Catalog) -> Vec<Row> {
+    let row = |table: &Table, name: &str, kind: &'static str, (deferrable, deferred): (bool, bool)| {
+        row! {
+            constraint_catalog: DATABASE, constraint_schema: schema_of_table(catalog, table), constraint_name: name,
+            table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
+            constraint_type: kind, is_deferrable: foreign::yes(deferrable), initially_deferred: foreign::yes(deferred),
+            enforced: "YES",
+        }
+    };
+    let mut rows = vec![];
+    for (table, index) in constraints(catalog) {
+        let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let mut made = row(&table, &index.name, kind, (!index.is_immediate(), index.is_deferred()));
+        if !index.primary {
+            made.push(("nulls_distinct", foreign::yes(!index.is_nulls_not_distinct()).into()));
+        }
+        rows.push(made);
+    }
+    for table in catalog.tables().filter(|table| !crate::values::is_sequence(table)) {
+        rows.extend(table.checks.iter().map(|check| row(table, &check.name, "CHECK", (false, false))));
+        rows.extend(usage::not_nulls(table).iter().map(|(name, _)| row(table, name, "CHECK", (false, false))));
+    }
+    rows.extend(foreign::keys(catalog).map(|key| key.standard()));
+    rows
 }
 
 fn keyword_row(keyword: terrace_grammar::Listed) -> Row {
@@ -371,7 +398,7 @@ fn indexes(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> 
     catalog.tables().flat_map(|t| t.indexes.iter().map(|i| (t.clone(), i.clone())))
 }
 
-fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
+pub(super) fn constraints(catalog: &Catalog) -> impl Iterator<Item = (Arc<Table>, Arc<Index>)> {
     indexes(catalog).filter(|(_, i)| i.is_constraint())
 }
 
@@ -518,6 +545,12 @@ pub(super) fn default_oid(table: u32, number: i16) -> u32 {
     table.wrapping_mul(2048).wrapping_add(number as u32)
 }
 
+/// Of `pg_attrdef`.
+fn all_defaults(catalog: &Catalog) -> Vec<Row> {
+    let of_views = catalog.views().flat_map(|view| attrdef(&views::shape(view)));
+    catalog.tables().flat_map(|table| attrdef(table)).chain(of_views).collect()
+}
+
 fn attrdef(table: &Table) -> Vec<Row> {
     let shown = |column: &ColumnDef| shown_generated(table, column).or_else(|| shown_default(column));
     let with_default = attributes(table).filter_map(|(n, c)| Some((n, shown(c)?)));
@@ -656,68 +689,28 @@ fn shown_default(column: &ColumnDef) -> Option<String> {
 
 pub(super) fn standard_columns(catalog: &Arc<Catalog>, table: &Table) -> Vec<Row> {
     let one = |(number, column): (i16, &ColumnDef)| {
-        let ty = PgType::of(column.data_type);
-        let of_user = ty.oid >= FIRST_OBJECT;
-        let length = match column.data_type {
-            DataType::Varchar(length @ 1..) | DataType::Char(length) => i32::try_from(length).ok(),
-            _ => None,
-        };
-        // Bytes of a text: as many as PostgreSQL says where there is no length.
-        let octets = match (length, column.data_type.is_text()) {
-            (Some(length), _) => V::I4(length.saturating_mul(4)),
-            (None, true) => V::I4(1 << 30),
-            (None, false) => V::Null,
-        };
-        let (precision, radix, scale) = match column.data_type {
-            DataType::Int2 => (V::I4(16), V::I4(2), V::I4(0)),
-            DataType::Int4 => (V::I4(32), V::I4(2), V::I4(0)),
-            DataType::Int8 => (V::I4(64), V::I4(2), V::I4(0)),
-            DataType::Float4 => (V::I4(24), V::I4(2), V::Null),
-            DataType::Float8 => (V::I4(53), V::I4(2), V::Null),
-            DataType::Numeric(None) => match column.digits {
-                Some(Digits::Numeric { precision, scale }) => (V::I4(precision.into()), V::I4(10), V::I4(scale.into())),
-                _ => (V::Null, V::I4(10), V::Null),
-            },
-            DataType::Numeric(Some((digits, places))) => (V::I4(digits.into()), V::I4(10), V::I4(places.into())),
-            _ => (V::Null, V::Null, V::Null),
-        };
-        let fraction = match column.data_type {
-            DataType::Date => V::I4(0),
-            DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
-                V::I4(column.digits.map_or(6, Digits::number))
-            }
-            _ => V::Null,
-        };
-        let null = || V::Null;
         let default = shown_default(column).map_or(V::Null, |text| shown_text(&text, catalog).into());
         let generated = shown_generated(table, column).map_or(V::Null, |text| shown_text(&text, catalog).into());
         let identity = Identity::of(column);
-        row! {
+        let mut row = row! {
             table_catalog: DATABASE, table_schema: schema_of_table(catalog, table), table_name: &*table.name,
             column_name: &*column.name,
             ordinal_position: i32::from(number), column_default: default,
             is_nullable: if column.not_null { "NO" } else { "YES" },
-            data_type: match column.data_type.item() {
-                Some(_) => "ARRAY",
-                None if of_user => "USER-DEFINED",
-                None => ty.sql_name,
-            },
-            character_maximum_length: length.map_or(V::Null, V::I4),
-            character_octet_length: octets,
-            numeric_precision: precision, numeric_precision_radix: radix, numeric_scale: scale,
-            datetime_precision: fraction, interval_precision: null(),
             domain_catalog: column.domain.as_ref().map_or(V::Null, |_| DATABASE.into()),
             domain_schema: column.domain.as_ref().map_or(V::Null, |domain| catalog.space_name(domain.space).into()),
             domain_name: column.domain.as_ref().map_or(V::Null, |domain| domain.name.as_str().into()),
-            udt_catalog: DATABASE, udt_schema: schema_of_type(catalog, ty.oid), udt_name: ty.name,
-            maximum_cardinality: null(),
+            udt_catalog: DATABASE,
             dtd_identifier: number.to_string(), is_self_referencing: "NO",
             is_identity: if identity.is_some() { "YES" } else { "NO" },
             identity_generation: identity.map_or(V::Null, |identity| identity.generation().into()),
             identity_cycle: "NO",
             is_generated: if column.generated.is_some() { "ALWAYS" } else { "NEVER" },
             generation_expression: generated, is_updatable: "YES",
-        }
+        };
+        let parent = column.domain.as_ref().and_then(|domain| domain.parent.as_deref());
+        row.extend(domains::type_of(catalog, parent, (column.data_type, column.digits)));
+        row
     };
     attributes(table).map(one).collect()
 }

@@ -1,17 +1,39 @@
 //! Views, as the system's relations show them.
 use super::rows::{acl_row, attribute_rows, standard_columns};
 use super::*;
-use crate::parse::qualified::shown_view;
-use crate::through::events;
+use crate::parse::qualified::{self, shown_relation, shown_view};
+use crate::parse::shown;
+use crate::through::{events, query_of};
 use terrace_engine::{View, ViewCheck};
+use terrace_grammar::statement::Name;
 
-/// The text that `pg_get_viewdef` answers.
-pub(crate) fn definition(catalog: &Arc<Catalog>, view: &View) -> String {
-    format!("{};", shown_view(&view.sql, catalog))
+/// The text that `pg_get_viewdef` answers: as PostgreSQL would write it, or else as it was written.
+pub(crate) fn definition(catalog: &Arc<Catalog>, view: &View, pretty: bool) -> String {
+    let shown = as_postgres(catalog, view, pretty).map(|text| qualified::shown_types(&text, catalog));
+    format!("{};", shown.unwrap_or_else(|| shown_view(&view.sql, catalog)))
+}
+
+fn as_postgres(catalog: &Arc<Catalog>, view: &View, pretty: bool) -> Option<String> {
+    let parsed = crate::parse::statement(&view.sql).ok()??;
+    let query = query_of(&parsed)?;
+    let kept = catalog.of_definitions();
+    let lookup = |name: &Name| {
+        let name = crate::parse::relation(name).ok()?.of_definition();
+        let (space, own, mut columns) = match (kept.table(&name), kept.view(&name)) {
+            (Some(table), _) => (table.space, &table.name, table.columns.clone()),
+            (None, Some(view)) => (view.space, &view.name, view.columns.clone()),
+            (None, None) => return None,
+        };
+        let used = view.uses.iter().find(|used| used.space == space && used.relation == *own)?;
+        columns.truncate(used.columns);
+        Some((shown_relation(space, own, catalog), columns))
+    };
+    let names: Vec<&str> = view.columns.iter().map(|column| column.name.as_str()).collect();
+    shown::views::query(query, &names, &lookup, pretty)
 }
 
 /// A table of the view's columns.
-fn shape(view: &View) -> Table {
+pub(super) fn shape(view: &View) -> Table {
     let mut shape = Table::new(view.oid, view.name.clone(), view.columns.clone(), vec![]);
     shape.space = view.space;
     shape
@@ -44,7 +66,7 @@ pub(super) fn listed(catalog: &Arc<Catalog>, view: &View) -> Row {
     let owner = catalog.owner_name(view.oid);
     row! {
         schemaname: catalog.space_name(view.space), viewname: &*view.name, viewowner: owner,
-        definition: definition(catalog, view),
+        definition: definition(catalog, view, false),
     }
 }
 
@@ -57,7 +79,7 @@ fn takes(catalog: &Catalog, view: &Arc<View>, wanted: i32) -> &'static str {
 pub(super) fn standard(catalog: &Arc<Catalog>, view: &Arc<View>) -> Row {
     row! {
         table_catalog: DATABASE, table_schema: catalog.space_name(view.space), table_name: &*view.name,
-        view_definition: definition(catalog, view),
+        view_definition: definition(catalog, view, false),
         check_option: match view.check {
             None => "NONE",
             Some(ViewCheck::Local) => "LOCAL",

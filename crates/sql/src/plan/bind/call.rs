@@ -15,7 +15,7 @@ use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
 use crate::values::arrays::is_array;
-use crate::values::{PG_TYPE, field_type};
+use crate::values::{PG_TYPE, engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
@@ -229,6 +229,18 @@ impl Binder<'_> {
         Ok(lit(name))
     }
 
+    /// 42883 of min and max of a type that has none in PostgreSQL.
+    fn require_extremes(&self, name: &str, (args, call): (&[Expr], &Call), at: At, scope: &Scope<'_>) -> Result<()> {
+        let ([arg], "min" | "max") = (args, name) else { return Ok(()) };
+        use DataType::{Bool, Bytea, Composite, Json, Jsonb, Uuid};
+        let of = arg.get_type(&scope.schema)?;
+        let lacks = match engine_type(&of) {
+            Some(known) => matches!(known, Bool | Bytea | Composite(_) | Json | Jsonb | Uuid),
+            None => matches!(of, ArrowType::Struct(_)),
+        };
+        if lacks { self.unknown(name, call, at, scope) } else { Ok(()) }
+    }
+
     pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
         let mut types = vec![];
         for tree::Argument { name, value } in &call.args {
@@ -305,16 +317,14 @@ impl Binder<'_> {
             Ok((args, self.keys(&call.order, scope)?, self.keys(&call.within, scope)?))
         };
         let (mut args, mut order, within) = scope.within(Clause::Aggregate, bind)?;
-        let filter = call
-            .filter
-            .as_ref()
-            .map(|filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new));
-        let filter = filter.transpose()?;
+        let of_filter = |filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new);
+        let filter = call.filter.as_ref().map(of_filter).transpose()?;
         let keys = order.iter().chain(&within).map(|by| &by.expr);
         let parts = args.iter().chain(filter.as_deref()).chain(keys);
         if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
             return unsupported("an aggregate of columns of the outer query only");
         }
+        self.require_extremes(name, (&args, call), at, scope)?;
         self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {
             return wrong(at, "42809", format!("window function {name} requires an OVER clause"));
@@ -470,6 +480,7 @@ impl Binder<'_> {
             return unsupported("this clause of a window function");
         }
         let args = scope.within(Clause::Window, || self.arguments(name, call, scope))?;
+        self.require_extremes(name, (&args, call), at, scope)?;
         let filter = call
             .filter
             .as_ref()

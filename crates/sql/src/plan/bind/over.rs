@@ -22,9 +22,9 @@ use crate::through::{Called, Level, Through};
 use crate::values::{check_assignable, live_columns};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Column, TableReference};
+use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, lit, when};
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, EngineError, Table};
 use terrace_grammar::statement::{self as tree, ExprKind, FromItem, Ident, Item, JoinKind, JoinOn, Sort, With};
@@ -75,7 +75,8 @@ pub(crate) enum Wanted<'q> {
     Null(&'q ColumnDef),
     /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
-    /// The conditions of WITH CHECK OPTION, the innermost view's first.
+    /// The number of the first condition of WITH CHECK OPTION that is not met, the innermost view's coming first; NULL
+    /// where all are met.
     Options,
 }
 
@@ -89,13 +90,23 @@ pub(crate) struct Over<'q> {
     pub(crate) with: Option<&'q With>,
     /// FROM of UPDATE, USING of DELETE.
     pub(crate) from: &'q [FromItem],
-    /// Tables beside a target that is locked, with what they are called. Their rows' addresses are columns, too.
-    pub(crate) beside: &'q [(Arc<Table>, Ident)],
+    /// Tables beside the first of a query that locks rows. Their rows' addresses are columns, too.
+    pub(crate) beside: &'q [Beside<'q>],
     pub(crate) filter: Option<&'q tree::Expr>,
     pub(crate) order: &'q [Sort],
     pub(crate) wanted: Vec<Wanted<'q>>,
     /// Places in it are not places in the statement's text: the catalogue keeps it.
     pub(crate) kept: bool,
+}
+
+/// A table that is joined to those before it.
+pub(crate) struct Beside<'q> {
+    pub(crate) table: Arc<Table>,
+    pub(crate) called: Ident,
+    pub(crate) kind: JoinKind,
+    pub(crate) on: &'q JoinOn,
+    /// Its number, if it is a target, too: its rows' versions are columns as well.
+    pub(crate) target: Option<usize>,
 }
 
 /// What rows are of.
@@ -143,10 +154,12 @@ impl Binder<'_> {
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
         let mut addressed = vec![];
-        for (table, called) in over.beside {
-            let right = self.beside(table, called)?;
-            addressed.push(right.plan.schema().qualified_field(0).0.cloned());
-            source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
+        for beside in over.beside {
+            let right = self.beside(beside)?;
+            let named: &[&str] = if beside.target.is_some() { &[RID, WRITER, UNDO] } else { &[RID] };
+            let table = right.plan.schema().qualified_field(0).0.cloned();
+            addressed.extend(named.iter().map(|name| Column::new(table.clone(), *name)));
+            source = self.joined(source, right, beside.kind, beside.on, around)?;
         }
         let scope = Scope::new(&source, None, &ctes);
         let mut plan = LogicalPlanBuilder::from(source.plan.clone());
@@ -166,9 +179,9 @@ impl Binder<'_> {
                 exprs.push(Expr::Column(Column::new(table.clone(), name)));
             }
         }
-        for table in addressed {
+        for column in addressed {
             titles.push(String::new());
-            exprs.push(Expr::Column(Column::new(table, RID)));
+            exprs.push(Expr::Column(column));
         }
         let addresses = exprs.len();
         scope.within(over.part.clause(), || {
@@ -179,9 +192,8 @@ impl Binder<'_> {
                     Ok(())
                 }
                 Wanted::Options => {
-                    let wanted = options(over, &conditions);
-                    titles.extend(wanted.iter().map(|_| String::new()));
-                    exprs.extend(wanted);
+                    titles.push(String::new());
+                    exprs.push(options(over, &conditions)?);
                     Ok(())
                 }
                 wanted => self.wanted(wanted, &scope, &mut titles, &mut exprs),
@@ -197,9 +209,13 @@ impl Binder<'_> {
         Ok(Bound::new(plan.project(columns)?.build()?, titles))
     }
 
-    /// A table beside a target that is locked, with the addresses of its rows.
-    fn beside(&self, table: &Arc<Table>, called: &Ident) -> Result<Source> {
-        let scan = TableScan::addressed(self.planner.without_unusable(table));
+    /// A table beside a target, with the addresses of its rows.
+    fn beside(&self, Beside { table, called, target, .. }: &Beside<'_>) -> Result<Source> {
+        let usable = self.planner.without_unusable(table);
+        let scan = match target {
+            Some(number) => TableScan::target_beside(usable, *number),
+            None => TableScan::addressed(usable),
+        };
         let made = self.scanned(scan, &called.name, table)?;
         let reading = self.note_relation(Read::of_table(table, true));
         self.note_offered(reading, &made, live_columns(table).map(|(at, _)| at));
@@ -235,9 +251,12 @@ impl Binder<'_> {
             Rows::Target => target(TableScan::target(table()), called),
             Rows::Conflict => {
                 let made = target(TableScan::target(table()), called)?;
-                let excluded = target(given(), "excluded")?.source;
+                let mut excluded = target(given(), "excluded")?.source;
                 let around = Around { scope: None, ctes: &Ctes::none() };
-                let source = self.joined(made.source, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?;
+                // A table may be called so, too: then neither may be named so.
+                let name = std::mem::take(&mut excluded.relations[0].name);
+                let mut source = self.joined(made.source, excluded, JoinKind::Cross, &JoinOn::Nothing, around)?;
+                source.relations[1].name = name;
                 Ok(Target { source, ..made })
             }
         }
@@ -383,14 +402,23 @@ impl Binder<'_> {
     }
 }
 
-/// The conditions that WITH CHECK OPTION asks for, the innermost view's first.
-fn options(over: &Over<'_>, conditions: &[(usize, Expr)]) -> Vec<Expr> {
-    let Some(through) = &over.called.through else { return vec![] };
+/// The number of the first condition that WITH CHECK OPTION asks for and a row does not meet, the innermost view's
+/// first: those behind it are not evaluated.
+fn options(over: &Over<'_>, conditions: &[(usize, Expr)]) -> Result<Expr> {
     let of = |level: &Level| {
-        let own = conditions.iter().find(|(number, _)| std::ptr::eq(&through.levels[*number], level));
-        own.expect("a view that is checked has a condition").1.clone()
+        let mut own = conditions.iter();
+        let through = over.called.through.as_ref()?;
+        own.find(|(number, _)| std::ptr::eq(&through.levels[*number], level)).map(|(_, condition)| condition.clone())
     };
-    through.checked(false).map(of).collect()
+    let checked = over.called.through.iter().flat_map(|through| through.checked(false));
+    let all: Vec<Expr> = checked.map(|level| of(level).expect("a view that is checked has a condition")).collect();
+    let mut all = (0i32..).zip(all).map(|(number, condition)| (condition.is_not_true(), lit(number)));
+    let Some((first, number)) = all.next() else { return Ok(lit(ScalarValue::Int32(None))) };
+    let case = all.fold(when(first, number), |mut case, (condition, number)| {
+        case.when(condition, number);
+        case
+    });
+    Ok(case.end()?)
 }
 
 /// What fails in a text that the catalogue keeps has no place in the statement's.

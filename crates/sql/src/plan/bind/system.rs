@@ -63,8 +63,8 @@ impl Binder<'_> {
     fn in_system(&self, (schema, own): (&str, &str), alias: Option<&Alias>) -> Result<Option<Source>> {
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let actor = self.planner.info.actor(self.planner.catalog);
-        if let ("pg_catalog", Some(text)) = (schema, sequence_relations::text_of(own, self.planner.catalog, &actor)) {
-            return self.of_sequences(&text, shown, alias).map(Some);
+        if let Some(text) = sequence_relations::text_of(schema, own, self.planner.catalog, &actor) {
+            return self.of_sequences(&text, (schema, shown), alias).map(Some);
         }
         let found = pgcatalog::relation(schema, own, self.planner.catalog, self.planner.info)?;
         let Some(provider) = found else { return Ok(None) };
@@ -85,14 +85,14 @@ impl Binder<'_> {
     }
 
     /// A relation that a query over the rows of all sequences gives.
-    fn of_sequences(&self, text: &str, shown: &str, alias: Option<&Alias>) -> Result<Source> {
+    fn of_sequences(&self, text: &str, (schema, shown): (&str, &str), alias: Option<&Alias>) -> Result<Source> {
         let mut statements = parse(text, Options::default()).map_err(|_| broken(text))?;
         let statement = statements.pop().ok_or_else(|| broken(text))?.into_statement();
         let Statement::Query(query) = statement else { return Err(broken(text)) };
         let bound = self.within_system(|| self.query(&query, None, &Ctes::none()))?;
         self.of_system.set(true);
         let mut source = self.derived(bound.plan, bound.titles, shown, alias)?;
-        source.relations[0].schemas.extend(alias.is_none().then(|| "pg_catalog".to_owned()));
+        source.relations[0].schemas.extend(alias.is_none().then(|| schema.to_owned()));
         Ok(source)
     }
 

@@ -125,6 +125,9 @@ impl Binder<'_> {
             return Ok(cast);
         }
         if let Some(domain) = types::domain_named(to, self.catalog()).filter(|_| target(to).is_err()) {
+            if !to.dimensions.is_empty() {
+                return unsupported("an array of a domain");
+            }
             return self.cast_to_domain(arg, domain.clone(), at, scope);
         }
         let to = &*with_own_length(arg, to);

@@ -77,7 +77,7 @@ impl Run<'_> {
         columns: &[usize],
         plan: LogicalPlan,
     ) -> Result<Changed> {
-        let maker = Box::pin(self.row_maker(table, columns)).await?;
+        let maker = Box::pin(self.row_maker(called.defaults(table), columns)).await?;
         let memory = self.memory("rows to insert");
         let keep = |row: &[Datum]| memory.try_grow(row_bytes(row)).map_err(from_datafusion);
         if insert.conflict.is_some() {
@@ -104,10 +104,7 @@ impl Run<'_> {
             if let Some(by) = &checking {
                 Box::pin(self.finish_by(table, by, &mut rows.iter_mut().collect::<Vec<_>>())).await?;
             }
-            for row in &rows {
-                self.store(table, row).await?;
-            }
-            self.check_options(table, options.as_ref(), &rows).await?;
+            self.store_all(table, options.as_ref(), &rows).await?;
             count += rows.len();
             if !insert.returning.is_empty() {
                 rows.iter().try_for_each(|row| keep(row))?;

@@ -89,7 +89,7 @@ async fn locked_rows_wait_skip_or_refuse() {
         ("SELECT count(*) FROM jobs FOR UPDATE", "0A000"),
         ("SELECT done FROM jobs GROUP BY done FOR UPDATE", "0A000"),
         ("SELECT DISTINCT done FROM jobs FOR UPDATE", "0A000"),
-        ("SELECT 1 FROM jobs a, jobs b FOR UPDATE", "0A000"),
+        ("SELECT 1 FROM jobs a FULL JOIN jobs b ON a.id = b.id FOR UPDATE", "0A000"),
         ("SELECT 1 FROM jobs UNION SELECT id FROM jobs FOR UPDATE", "0A000"),
         ("SELECT 1 FROM jobs FOR UPDATE OF other", "42P01"),
         ("SELECT nosuch FROM jobs FOR UPDATE", "42703"),
@@ -97,6 +97,40 @@ async fn locked_rows_wait_skip_or_refuse() {
         ("SELECT 1 FROM nosuch FOR UPDATE", "42P01"),
     ] {
         a.fails(sql, state).await;
+    }
+}
+
+/// A row of a join is locked in each table, and evaluated again beside the same rows of the others.
+#[tokio::test]
+async fn rows_of_joins_are_evaluated_again() {
+    let changes =
+        ["UPDATE b SET y = 99 WHERE id = 1", "UPDATE b SET y = 11 WHERE id = 1", "UPDATE b SET aid = 2 WHERE id = 1"];
+    let join = "SELECT a.id, b.id, y FROM a JOIN b ON aid = a.id WHERE y < 50 ORDER BY 1, 2 FOR UPDATE";
+    let outer = "SELECT a.id, b.id, x FROM a LEFT JOIN b ON aid = a.id AND x < 5 ORDER BY 1, 2 FOR UPDATE OF a";
+    let view = "SELECT k, x FROM v ORDER BY k FOR UPDATE";
+    let cases: [(&str, &str, &[&str]); 5] = [
+        (changes[0], join, &["1|2|20", "2|3|30"]),
+        (changes[1], join, &["1|1|11", "1|2|20", "2|3|30"]),
+        (changes[2], join, &["1|2|20", "2|3|30"]),
+        ("UPDATE a SET x = 9 WHERE id = 2", outer, &["1|1|1", "1|2|1", "2|NULL|9"]),
+        ("UPDATE a SET x = 90 WHERE id = 2", view, &["1|1"]),
+    ];
+    for (change, query, expected) in cases {
+        let db = database().await;
+        let (mut a, mut b) = (Client::new(&db), Client::new(&db));
+        a.ok("CREATE TABLE a (id int PRIMARY KEY, x int)", "CREATE TABLE").await;
+        a.ok("CREATE TABLE b (id int PRIMARY KEY, aid int, y int)", "CREATE TABLE").await;
+        a.ok("CREATE VIEW v AS SELECT id AS k, x FROM a WHERE x < 50", "CREATE VIEW").await;
+        a.ok("INSERT INTO a VALUES (1, 1), (2, 2)", "INSERT 0 2").await;
+        a.ok("INSERT INTO b VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)", "INSERT 0 3").await;
+        a.ok("BEGIN", "BEGIN").await;
+        a.ok(change, "UPDATE 1").await;
+        let waiting = tokio::spawn(async move { b.run(query).await });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!waiting.is_finished(), "{change}");
+        a.ok("COMMIT", "COMMIT").await;
+        let rows = expected.iter().map(|row| (*row).to_owned()).collect();
+        assert_eq!(waiting.await.unwrap().unwrap(), Reply::Rows(rows), "{change}: {query}");
     }
 }
 
