@@ -1,6 +1,7 @@
 // What the parts in JavaScript share: a check is a function; its result is one line, `ok NAME` or `no NAME: why`.
 "use strict";
 const assert = require("node:assert");
+const fs = require("node:fs");
 
 const address = {
   host: process.env.PGHOST, port: Number(process.env.PGPORT), user: process.env.PGUSER, database: process.env.PGDATABASE,
@@ -16,6 +17,11 @@ async function fails(code, work) {
     return error;
   }
   throw new Error(`${code} expected`);
+}
+
+// Of a package that does not export its package.json.
+function version(name) {
+  return JSON.parse(fs.readFileSync(`${process.env.NODE_PATH}/${name}/package.json`)).version;
 }
 
 function limited(work) {
@@ -38,4 +44,4 @@ async function run(version, checks, after = async () => {}) {
   }
 }
 
-module.exports = { address, assert, fails, run, same: assert.deepStrictEqual };
+module.exports = { address, assert, fails, run, version, same: assert.deepStrictEqual };

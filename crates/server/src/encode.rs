@@ -1,5 +1,5 @@
 //! Arrow arrays to DataRow messages, written straight into the connection's buffer.
-use crate::types::{INT2VECTOR, JSONB_VERSION, Wire, wire};
+use crate::types::{INT2VECTOR, JSONB_VERSION, OIDVECTOR, Wire, wire};
 use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StringViewArray};
 use datafusion::arrow::array::{
@@ -342,10 +342,10 @@ fn text(out: &mut BytesMut, values: &Values, row: usize, wire: &Wire) -> Result<
     Ok(true)
 }
 
-/// `{a,"b c",NULL}`; an int2vector is its numbers, separated by spaces.
+/// `{a,"b c",NULL}`; an int2vector and an oidvector are their numbers, separated by spaces.
 fn array_text(out: &mut BytesMut, items: &ArrayRef, shape: &Shape, wire: &Wire) -> Result<()> {
     let (inner, own) = (values(items)?, wire.item());
-    if wire.oid == INT2VECTOR {
+    if matches!(wire.oid, INT2VECTOR | OIDVECTOR) {
         for i in 0..items.len() {
             out.put_slice(if i > 0 { b" " } else { b"" });
             text(out, &inner, i, &own)?;

@@ -18,6 +18,7 @@ pub(crate) struct Wire {
 
 pub(crate) const INT2: u32 = 21;
 pub(crate) const INT2VECTOR: u32 = 22;
+pub(crate) const OIDVECTOR: u32 = 30;
 pub(crate) const OID: u32 = 26;
 pub(crate) const TEXT: u32 = 25;
 const RECORD: u32 = 2249;
@@ -79,6 +80,7 @@ fn by_name(name: &str) -> Option<(u32, i16)> {
         "bpchar" => (BPCHAR, -1),
         "pg_node_tree" => (194, -1),
         "int2vector" => (INT2VECTOR, -1),
+        "oidvector" => (OIDVECTOR, -1),
         "_int2" => (1005, -1),
         "_text" => (TEXT_ARRAY, -1),
         "_varchar" => (VARCHAR_ARRAY, -1),

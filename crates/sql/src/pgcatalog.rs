@@ -83,6 +83,7 @@ pub(crate) fn relation(
 
 pub(crate) use functions::constraint_definition;
 pub(crate) use relations::domains::type_with_digits;
+pub(crate) use relations::inputs::by_name as input_by_name;
 
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {

@@ -4,6 +4,8 @@
 use terrace_engine::types::{FIRST_TIMESTAMP, Zone, civil_from_days, days_from_civil, is_infinite};
 
 pub(crate) const DAY: i64 = 86_400_000_000;
+/// The Julian day of 1970-01-01.
+pub(crate) const JULIAN_OF_1970: i64 = 2_440_588;
 
 /// A field of a time, or a unit to cut it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,7 +118,7 @@ impl Part {
             Part::IsoDayOfWeek => isodow,
             Part::DayOfYear => days - days_from_civil(year, 1, 1) + 1,
             Part::IsoYear => shown(iso_year),
-            Part::Julian => days + 2_440_588,
+            Part::Julian => days + JULIAN_OF_1970,
             Part::Timezone | Part::TimezoneHour | Part::TimezoneMinute => 0,
         };
         value.into()

@@ -2,7 +2,7 @@
 //! transaction.
 use crate::error::tunnel;
 use crate::functions::arithmetic::Function;
-use crate::functions::calendar::{DAY, Part, in_range, moved};
+use crate::functions::calendar::{DAY, JULIAN_OF_1970, Part, in_range, moved};
 use crate::functions::convert::{convert_array, convert_scalar, is_open, micros_of, moments_of};
 use crate::values::{UTC, arrow_type, decimal, engine_type, field_of, is_timestamp, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, PrimitiveArray};
@@ -436,11 +436,35 @@ fn extracted(part: Part, of: &ArrayRef) -> Result<ArrayRef> {
     }
     let fields = convert_array(&fields, DataType::Numeric(None))?;
     let times = micros_of(of)?;
+    if part == Part::Julian && is_timestamp(of.data_type()) {
+        return julian_days(of);
+    }
     decimal::collected(decimal::decimals(&fields).zip(times.iter()).map(|(field, time)| match time {
         Some(i64::MIN) => Ok(Some(Decimal::MinusInfinity)),
         Some(i64::MAX) => Ok(Some(Decimal::Infinity)),
         _ => field,
     }))
+}
+
+/// Julian days, with how much of the last has passed.
+fn julian_days(of: &ArrayRef) -> Result<ArrayRef> {
+    let day = Decimal::from_int(DAY);
+    let value = |time: i64| match time {
+        i64::MIN => Ok(Decimal::MinusInfinity),
+        i64::MAX => Ok(Decimal::Infinity),
+        time => {
+            let (days, passed) = julian(time, is_zoned(of.data_type()));
+            let passed = Decimal::from_int(passed).divide(&day).map_err(tunnel)?;
+            Decimal::from_int(days).add(&passed).map_err(tunnel)
+        }
+    };
+    decimal::collected(micros_of(of)?.iter().map(|time| time.map(value).transpose()))
+}
+
+/// The Julian day on which a clock shows a time, and the microseconds of it that have passed.
+fn julian(time: i64, zoned: bool) -> (i64, i64) {
+    let shown = if zoned { Zone::current().local(time) } else { time };
+    (shown.div_euclid(DAY) + JULIAN_OF_1970, shown.rem_euclid(DAY))
 }
 
 /// `date_part`: as double precision, which has infinity.
@@ -455,6 +479,10 @@ fn part_as_float(part: Part, of: &ArrayRef) -> Result<Float64Array> {
     let value = |time: i64| match time {
         i64::MIN => f64::NEG_INFINITY,
         i64::MAX => f64::INFINITY,
+        time if part == Part::Julian => {
+            let (days, passed) = julian(time, zoned);
+            days as f64 + passed as f64 / DAY as f64
+        }
         time if zoned => part.of_moment(time, zone) as f64 / divisor,
         time => part.of_timestamp(time) as f64 / divisor,
     };

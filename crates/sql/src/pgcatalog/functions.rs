@@ -6,8 +6,9 @@ pub(crate) mod privileges;
 mod quoting;
 mod random;
 mod rules;
+mod vectors;
 
-use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
+use super::relations::{attributes, check_oid, domains, find_index, foreign, inputs, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
@@ -89,7 +90,7 @@ const TAKE_ENUMS: [&str; 5] = ["format", "quote_literal", "quote_nullable", "pg_
 type Entry = (&'static str, DataType, Body);
 
 fn table() -> Vec<Entry> {
-    [about_sessions(), about_objects(), about_sizes(), about_values(), quoting::table()].concat()
+    [about_sessions(), about_objects(), about_sizes(), about_values(), quoting::table(), vectors::entries()].concat()
 }
 
 /// What there is of the session whose number is the first argument.
@@ -301,6 +302,8 @@ fn about_values() -> Vec<Entry> {
                 Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, modifier)))
             })
         }),
+        ("regproc_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(inputs::shown)))),
+        ("regtype_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, None))))),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
         ("pg_encoding_to_char", Utf8, |c| {
             c.texts(|c, i| Ok(c.int(0, i)?.map(|e| if e == 6 { "UTF8" } else { "" }.to_owned())))
@@ -321,15 +324,6 @@ fn about_values() -> Vec<Entry> {
         ("md5", Utf8, |c| md5(c)),
         ("random", DataType::Float64, |c| Ok(random::numbers(c))),
         ("setseed", Utf8, |c| c.texts(random::seed)),
-        ("pg_subscripts", list_of(Int32), |c| {
-            let mut lists = ListBuilder::new(Int32Builder::new());
-            for row in 0..c.rows {
-                let items = c.list(0, row).map_or(0, |items| items.len() as i32);
-                (1..=items).for_each(|at| lists.values().append_value(at));
-                lists.append(true);
-            }
-            Ok(Arc::new(lists.finish()))
-        }),
     ]
 }
 

@@ -25,7 +25,9 @@ mod depend;
 pub(crate) mod domains;
 pub(crate) mod foreign;
 mod grants;
+pub(crate) mod inputs;
 pub(crate) mod live;
+mod opclasses;
 pub(crate) mod own;
 mod rows;
 mod shapes;
@@ -49,6 +51,7 @@ pub(crate) enum V {
     O(u32),
     T(String),
     Shorts(Vec<i16>),
+    Oids(Vec<u32>),
     Texts(Vec<String>),
 }
 
@@ -188,11 +191,12 @@ fn field(name: &str, ty: &str) -> Field {
         "oid" | "regproc" => ArrowType::UInt32,
         "_text" | "_name" | "_char" => list(ArrowType::Utf8),
         "int2vector" | "_int2" => list(ArrowType::Int16),
+        "oidvector" => list(ArrowType::UInt32),
         _ => ArrowType::Utf8,
     };
     let field = Field::new(name, arrow, true);
     match ty {
-        "name" | "char" | "_text" | "_name" | "_char" | "int2vector" | "_int2" | "pg_node_tree" => {
+        "name" | "char" | "_text" | "_name" | "_char" | "int2vector" | "oidvector" | "_int2" | "pg_node_tree" => {
             field.with_metadata([(PG_TYPE.to_owned(), ty.to_owned())].into())
         }
         _ => field,
@@ -239,6 +243,17 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
             for v in values {
                 match v {
                     V::Texts(texts) => b.append_value(texts.iter().map(Some)),
+                    V::Null => b.append(false),
+                    _ => unreachable!("a row's value has its column's type ({ty})"),
+                }
+            }
+            Arc::new(b.finish())
+        }
+        "oidvector" => {
+            let mut b = ListBuilder::new(UInt32Builder::new());
+            for v in values {
+                match v {
+                    V::Oids(oids) => b.append_value(oids.iter().copied().map(Some)),
                     V::Null => b.append(false),
                     _ => unreachable!("a row's value has its column's type ({ty})"),
                 }

@@ -213,7 +213,7 @@ impl Run<'_> {
         if drop.kind == ObjectKind::Schema {
             return self.drop_schemas(drop).await;
         }
-        if drop.cascade && drop.kind != ObjectKind::Table {
+        if drop.cascade && !matches!(drop.kind, ObjectKind::Table | ObjectKind::Index | ObjectKind::Sequence) {
             return Err(unsupported("CASCADE"));
         }
         let mut notices = vec![];
@@ -251,6 +251,10 @@ impl Run<'_> {
             match dropped {
                 Err(error) if drop.if_exists && matches!(error.state.0, "42P01" | "42704") => {
                     notices.push(notice("00000", format!("{kind} \"{}\" does not exist, skipping", name.name)));
+                }
+                // CASCADE of an index or a sequence has an effect only where it would drop what depends on it.
+                Err(error) if drop.cascade && error.message.ends_with("because other objects depend on it") => {
+                    return Err(unsupported("CASCADE"));
                 }
                 other => other?,
             }

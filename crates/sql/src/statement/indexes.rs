@@ -255,7 +255,8 @@ impl Run<'_> {
         if index.primary {
             let (name, on) = (&index.name, shown_relation(table.space, &table.name, catalog));
             let message = format!("cannot drop index {shown} because constraint {name} on table {on} requires it");
-            return Err(EngineError::new("2BP01", message));
+            let hint = format!("You can drop constraint {name} on table {on} instead.");
+            return Err(EngineError::new("2BP01", message).with_hint(hint));
         }
         let needs = dependents(catalog, table, &[], |key| key.index == index.oid);
         refuse_dependents(&format!("index {shown}"), &needs, catalog, |_| format!("index {shown}"))?;

@@ -1,6 +1,6 @@
 //! Patterns of times.
 use super::refused;
-use crate::functions::calendar::{DAY, Part};
+use crate::functions::calendar::{DAY, JULIAN_OF_1970, Part};
 use terrace_engine::Result;
 use terrace_engine::types::civil_from_days;
 
@@ -296,7 +296,7 @@ impl Field {
             Field::DayOfWeek => (part(Part::DayOfWeek) + 1).to_string(),
             Field::WeekOfYear => number((part(Part::DayOfYear) - 1) / 7 + 1, 2),
             Field::WeekOfMonth => ((of_month - 1) / 7 + 1).to_string(),
-            Field::Julian => (micros.div_euclid(DAY) + 2_440_588).to_string(),
+            Field::Julian => (micros.div_euclid(DAY) + JULIAN_OF_1970).to_string(),
             Month(case, long) => named(MONTHS[(month - 1) as usize], case, long, fill),
             Day(case, long) => named(DAYS[part(Part::DayOfWeek) as usize], case, long, fill),
             Half(case, dots) => dotted(if part(Part::Hour) < 12 { "AM" } else { "PM" }, case, dots),

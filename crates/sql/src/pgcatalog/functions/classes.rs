@@ -1,5 +1,5 @@
 //! Relations, types and schemas by name and by OID, as a session sees them: along its `search_path`.
-use super::{Call, external, find_index, own, quote, undefined_relation, views};
+use super::{Call, DATABASE, external, find_index, own, quote, undefined_relation, views};
 use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
 use datafusion::error::{DataFusionError, Result};
@@ -35,6 +35,7 @@ pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     let (among, own_name) = match parts.as_slice() {
         [own] => (Some(Among::All), *own),
         [schema, own] => (crate::parse::among(schema), *own),
+        [DATABASE, schema, own] => (crate::parse::among(schema), *own),
         _ => return None,
     };
     let in_system = |schemas: &[&str]| {
@@ -48,8 +49,8 @@ pub(super) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
         catalog.table(name).map(|t| t.oid.0).or_else(index).or_else(view).or_else(composite)
     };
     match (parts.as_slice(), among) {
-        ([schema, _], None) => in_system(&[schema]),
-        ([_, _], Some(among)) => of_user(among),
+        ([.., schema, _], None) => in_system(&[schema]),
+        ([_, .., _], Some(among)) => of_user(among),
         _ => in_system(&["pg_catalog"]).or_else(|| of_user(Among::All)),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn type_row(domain: &Domain, catalog: &Catalog) -> Row {
         oid: domain.oid, typname: &*domain.name, typnamespace: domain.space.0.0,
         typowner: catalog.owner(ObjectId(domain.oid)), typlen: base.len,
         typbyval: base.by_value, typtype: "d", typcategory: base.category, typispreferred: false,
-        typisdefined: true, typdelim: ",", typelem: 0u32, typarray: 0u32, typinput: 0u32,
+        typisdefined: true, typdelim: ",", typelem: 0u32, typarray: 0u32, typinput: inputs::DOMAIN,
         typalign: if base.len == 8 { "d" } else { "i" }, typstorage: if base.len < 0 { "x" } else { "p" },
         typnotnull: domain.not_null, typbasetype: domain.parent.as_ref().map_or(base.oid, |parent| parent.oid),
         typtypmod: own_typmod(domain),

@@ -40,7 +40,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_language"
             | "pg_largeobject_metadata"
             | "pg_matviews"
-            | "pg_opclass"
             | "pg_operator"
             | "pg_opfamily"
             | "pg_parameter_acl"
@@ -131,6 +130,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
                 catalog.spaces().into_iter().map(|space| namespace(catalog, space.0.0, &space.to_string()));
             schemas(catalog).map(|(oid, name)| namespace(catalog, oid, name)).chain(of_sessions).collect()
         }
+        "pg_opclass" => opclasses::rows(),
         "pg_rewrite" => catalog.views().map(|view| depend::rule(view)).collect(),
         "pg_tables" => catalog
             .tables()
@@ -573,6 +573,7 @@ fn index(table: &Table, index: &Index) -> Row {
         i16::from(option.descending) + 2 * i16::from(option.nulls_first)
     };
     let options = (0..index.keys().len()).map(option).collect();
+    let keys = || index_columns(index).take(index.keys().len()).map(|at| table.columns[at].data_type);
     row! {
         indexrelid: index.oid.0, indrelid: table.oid.0, indnatts: all.len() as i16,
         indnkeyatts: index.keys().len() as i16, indisunique: index.unique,
@@ -580,6 +581,8 @@ fn index(table: &Table, index: &Index) -> Row {
         indimmediate: index.is_immediate() || !index.unique, indisvalid: true, indisready: true, indislive: true,
         indkey: V::Shorts(all), indoption: V::Shorts(options), indexprs: shown_indexes::expressions(table, index),
         indpred: shown_indexes::condition(table, index, false),
+        indclass: V::Oids(keys().map(opclasses::of_type).collect()),
+        indcollation: V::Oids(keys().map(|key| PgType::of(key).collation).collect()),
     }
 }
 
@@ -656,7 +659,8 @@ fn type_row(t: &PgType, schema: u32, owner: u32) -> Row {
             _ if t.name == "unknown" => "p",
             _ => "b",
         }, typcategory: t.category, typispreferred: false,
-        typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typrelid: t.relation, typinput: 0u32,
+        typisdefined: true, typdelim: ",", typelem: t.element, typarray: t.array, typrelid: t.relation,
+        typinput: inputs::of_type(t),
         typalign: if t.len == 8 { "d" } else { "i" },
         typstorage: if t.len < 0 && !matches!(t.oid, 22 | 30) { "x" } else { "p" },
         typtypmod: -1, typcollation: t.collation,

@@ -66,7 +66,13 @@ impl Binder<'_> {
         }
         let array = self.expr(base, scope)?;
         if item_type(&array.get_type(&scope.schema)?).is_none() {
-            return Ok(None);
+            return match subscripts.as_slice() {
+                [Subscript::Index(at)] if system::is_vector(&array, &scope.schema)? => {
+                    let at = self.subscript_number(at, scope)?;
+                    self.function_of("pg_vector_item", vec![array, at], &scope.schema).map(Some)
+                }
+                _ => Ok(None),
+            };
         }
         subscripts.reverse();
         few_enough(subscripts.len(), base.at)?;
@@ -207,6 +213,12 @@ impl Binder<'_> {
         let mut args = vec![];
         for arg in &call.args {
             args.push(self.expr(&arg.value, scope)?);
+        }
+        if let Some(array) = args.first()
+            && args.len() == 2
+            && system::is_vector(array, &scope.schema)?
+        {
+            return self.function_of("pg_vector_subscripts", vec![args.remove(0)], &scope.schema).at(at);
         }
         if let Some(array) = args.first()
             && is_array(&array.get_type(&scope.schema)?)

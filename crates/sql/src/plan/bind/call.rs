@@ -7,6 +7,7 @@
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
 use super::scope::{Clause, Scope};
 use super::select::Order;
+use super::unnest::is_expandarray;
 use super::{Binder, Fault, Placed, Result, json, named, system, unsupported, wrong};
 use crate::functions::arrays::{array, gathered};
 use crate::functions::arrays::{calls, item_type};
@@ -84,6 +85,7 @@ impl Binder<'_> {
         let name = match call.name.parts() {
             [name] => name.name.as_str(),
             [schema, name] if schema.name == "pg_catalog" => name.name.as_str(),
+            _ if is_expandarray(call) => return self.expanded(call, at, scope),
             _ => return unsupported("a function of another schema"),
         };
         if call.args.iter().any(|arg| arg.name.is_some()) {
@@ -280,7 +282,11 @@ impl Binder<'_> {
             return self.made(extracted, &scope.schema).at(at);
         }
         let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        let args =
+            if system::is_about_objects(name) { args.into_iter().map(system::oid_behind).collect() } else { args };
         match name {
+            "array_lower" if self.of_vector(&args, scope)? => self.function_of("pg_vector_lower", args, &scope.schema),
+            "array_upper" if self.of_vector(&args, scope)? => self.function_of("pg_vector_upper", args, &scope.schema),
             "extract" => unsupported("this form of EXTRACT"),
             "position" => self.function_of("strpos", args, &scope.schema).at(at),
             _ if calls::is_function(name) && !self.of_system_alone(&args, &scope.schema)? => {
@@ -291,6 +297,11 @@ impl Binder<'_> {
                 self.function_of(name, args, &scope.schema).at_value_of(&written).at(at)
             }
         }
+    }
+
+    /// Whether it is a vector of the system's, and a dimension.
+    fn of_vector(&self, args: &[Expr], scope: &Scope<'_>) -> Result<bool> {
+        Ok(args.len() == 2 && system::is_vector(&args[0], &scope.schema)?)
     }
 
     /// Whether there is an array among values that only the system has.

@@ -380,12 +380,14 @@ pub(super) fn is_row(expr: &tree::Expr) -> bool {
     matches!(expr.kind, ExprKind::Row { .. })
 }
 
-/// What stands behind ESCAPE: one character.
+/// What stands behind ESCAPE: one character, or none.
 fn escape_of(expr: &tree::Expr) -> Result<char> {
     let ExprKind::Literal(Literal::Text(text)) = &expr.kind else { return unsupported("this ESCAPE") };
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
         (Some(escape), None) if escape.is_ascii() => Ok(escape),
+        // No text has this one.
+        (None, _) => Ok('\0'),
         _ => unsupported("this ESCAPE"),
     }
 }

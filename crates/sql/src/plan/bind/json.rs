@@ -4,6 +4,7 @@
 //! 2. A row that is made JSON has names: a table's row those of its columns, a row that is written out `f1`, `f2`.
 use super::scope::{Clause, Scope};
 use super::types::{self, no_operator};
+use super::unnest::is_expandarray;
 use super::{Binder, Fault, Placed, Result, unsupported, wrong};
 use crate::functions::builtin::as_text;
 use crate::functions::builtin::json::{PATHS, path as paths};
@@ -337,6 +338,14 @@ impl Binder<'_> {
 
     fn part_of_rows(&self, of: &tree::Expr, field: &str, scope: &Scope<'_>) -> Result<Option<Expr>> {
         let ExprKind::Call(call) = &of.kind else { return Ok(None) };
+        if is_expandarray(call) {
+            let [item, number] = self.expanded_parts(call, of.at, scope)?;
+            return match field {
+                "x" => Ok(Some(item)),
+                "n" => Ok(Some(number)),
+                _ => wrong(of.at, "42703", format!("could not identify column \"{field}\" in record data type")),
+            };
+        }
         let is_plain = call.name.qualifier().is_empty() && call.over.is_none() && !call.variadic;
         let Some(spread) = spreads::function(&call.name.last().name).filter(|_| is_plain) else { return Ok(None) };
         if !matches!(scope.clause.get(), Clause::Items) || spread.is_of_records() {

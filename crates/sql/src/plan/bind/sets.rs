@@ -8,8 +8,8 @@ use super::from::{Relation, Source, columns, renamed};
 use super::query::Around;
 use super::records::Member;
 use super::scope::{Clause, Scope};
-use super::unnest::spread;
-use super::{Binder, Result, bounds};
+use super::unnest::{is_expandarray, spread};
+use super::{Binder, Result, bounds, system, unsupported};
 use crate::functions::arrays::{list, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::json::spread as spreads;
@@ -38,6 +38,16 @@ impl Binder<'_> {
     /// The lists of a function; `None`: it is another one. `numbered`: WITH ORDINALITY. `padded`: each makes at least
     /// one row.
     fn lists(&self, call: &Call, at: At, scope: &Scope<'_>, (numbered, padded): (bool, bool)) -> Result<Option<Lists>> {
+        let pad = |array: Expr| if padded { ordinals::padded(list(array)) } else { list(array) };
+        if is_expandarray(call) {
+            let [array] = call.args.as_slice() else { return Ok(None) };
+            let array = self.array_of(&array.value, call, at, scope)?;
+            if !system::is_vector(&array, &scope.schema)? {
+                return unsupported("_pg_expandarray of no vector, in FROM");
+            }
+            let numbers = self.function_of("pg_subscripts", vec![array.clone()], &scope.schema)?;
+            return Ok(Some(vec![("x", pad(array)), ("n", pad(numbers))]));
+        }
         let of_catalog = matches!(call.name.qualifier(), [] | [_])
             && call.name.qualifier().iter().all(|schema| schema.name == "pg_catalog");
         let plain = call.args.iter().all(|arg| arg.name.is_none())
@@ -46,7 +56,6 @@ impl Binder<'_> {
         if !of_catalog || !plain {
             return Ok(None);
         }
-        let pad = |array: Expr| if padded { ordinals::padded(list(array)) } else { list(array) };
         Ok(Some(match call.name.last().name.as_str() {
             "unnest" if !call.args.is_empty() => {
                 let title = if call.args.len() == 1 { "" } else { "unnest" };

@@ -134,7 +134,10 @@ impl Binder<'_> {
         {
             return super::Placed::at(self.oid_of_class(named, scope), at).map(Some);
         }
-        let bound = self.expr(arg, scope)?;
+        let mut bound = self.expr(arg, scope)?;
+        if kind == "oid" {
+            bound = oid_behind(bound);
+        }
         let of = bound.get_type(schema)?;
         if enum_of(&of).is_some() && kind != "name" {
             return wrong(at, "42846", format!("cannot cast type {} to {kind}", builtin::type_name(&of)));
@@ -142,24 +145,18 @@ impl Binder<'_> {
         let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, schema);
         let made = match (kind, is_name) {
             ("regclass", true) => call("regclass_oid", vec![bound]),
-            ("regclass", false) if bound.get_type(schema)? == ArrowType::Utf8 => {
-                call("regclass_name", vec![call("regclass_oid", vec![bound])?])
-            }
-            ("regclass", false) => call("regclass_name", vec![bound]),
-            ("regtype", true) => call("regtype_oid", vec![bound]),
-            ("regtype", false) => {
+            ("regclass" | "regtype" | "regrole", false) => {
                 let is_text = bound.get_type(schema)? == ArrowType::Utf8;
-                let oid = if is_text { call("regtype_oid", vec![bound])? } else { bound };
-                call("format_type", vec![oid, Expr::Literal(ScalarValue::Null, None)])
+                let oid = if is_text { call(&format!("{kind}_oid"), vec![bound])? } else { bound };
+                call(&format!("{kind}_name"), vec![oid])
+            }
+            ("regtype", true) => call("regtype_oid", vec![bound]),
+            ("regproc", true) if input_named(arg).is_some() => {
+                Ok(Expr::Literal(ScalarValue::UInt32(input_named(arg)), None))
             }
             ("regnamespace", true) => call("regnamespace_oid", vec![bound]),
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
             ("regrole", true) => call("regrole_oid", vec![bound]),
-            ("regrole", false) => {
-                let is_text = bound.get_type(schema)? == ArrowType::Utf8;
-                let oid = if is_text { call("regrole_oid", vec![bound])? } else { bound };
-                call("regrole_name", vec![oid])
-            }
             ("oid", _) => call("to_oid", vec![bound]),
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
             _ => self.cast_to(bound, DataType::Text, schema),
@@ -236,12 +233,12 @@ impl Binder<'_> {
 
     /// The name of an object whose OID this is.
     pub(super) fn name_of_class(&self, class: &str, oid: Expr, scope: &Scope<'_>) -> Result<Expr> {
-        let null = Expr::Literal(ScalarValue::Null, None);
         match class {
             "regclass" => self.function_of("regclass_name", vec![oid], &scope.schema),
             "regnamespace" => self.function_of("regnamespace_name", vec![oid], &scope.schema),
             "regrole" => self.function_of("regrole_name", vec![oid], &scope.schema),
-            _ => self.function_of("format_type", vec![oid, null], &scope.schema),
+            "regproc" => self.function_of("regproc_name", vec![oid], &scope.schema),
+            _ => self.function_of("regtype_name", vec![oid], &scope.schema),
         }
     }
 
@@ -339,9 +336,11 @@ impl Binder<'_> {
 /// Whether an expression makes an OID of a name (invariant 2), and of which kind of object.
 pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
     match &expr.kind {
-        ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
-            system_type(to).filter(|class| matches!(*class, "regclass" | "regtype" | "regnamespace" | "regrole"))
-        }
+        ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => system_type(to)
+            .filter(|class| match *class {
+                "regproc" => input_named(arg).is_some(),
+                class => matches!(class, "regclass" | "regtype" | "regnamespace" | "regrole"),
+            }),
         ExprKind::Call(call) => match call.name.last().name.as_str() {
             "to_regclass" => Some("regclass"),
             "to_regtype" => Some("regtype"),
@@ -351,6 +350,12 @@ pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
         },
         _ => None,
     }
+}
+
+/// The OID of a function that reads values of a type, by its name in quotes.
+fn input_named(arg: &tree::Expr) -> Option<u32> {
+    let ExprKind::Literal(Literal::Text(name)) = &arg.kind else { return None };
+    pgcatalog::input_by_name(name)
 }
 
 fn broken(text: &str) -> Fault {
@@ -474,8 +479,30 @@ fn oids(text: &str) -> Result<Expr> {
     Ok(Expr::Literal(ScalarValue::List(list), None))
 }
 
-/// Whether it is of type int2vector, whose text is `1 2`.
+/// Whether it is of type int2vector or oidvector, whose texts are `1 2`, and whose first items have the number 0.
 pub(super) fn is_vector(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     let (_, field) = expr.to_field(schema)?;
-    Ok(field.metadata().get(PG_TYPE).is_some_and(|name| name == "int2vector"))
+    Ok(field.metadata().get(PG_TYPE).is_some_and(|name| matches!(name.as_str(), "int2vector" | "oidvector")))
 }
+
+/// Whether it is what a cast to `regclass` and its kind shows (invariant 2).
+pub(super) fn is_name_of_oid(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if NAMES.contains(&call.name()) && call.args.len() == 1)
+}
+
+/// The OID whose name a cast to `regclass` and its kind shows (invariant 2); of anything else, itself.
+pub(super) fn oid_behind(shown: Expr) -> Expr {
+    match shown {
+        Expr::ScalarFunction(mut call) if NAMES.contains(&call.name()) && call.args.len() == 1 => call.args.remove(0),
+        other => other,
+    }
+}
+
+/// Whether a function asks about an object that may be given as one of type regclass and its kind.
+pub(super) fn is_about_objects(function: &str) -> bool {
+    let is_asked = function.starts_with("pg_") || function.starts_with("has_");
+    is_asked && function != "pg_size_pretty" || matches!(function, "obj_description" | "col_description")
+}
+
+/// What shows names of objects.
+const NAMES: [&str; 5] = ["regclass_name", "regnamespace_name", "regproc_name", "regrole_name", "regtype_name"];

@@ -78,6 +78,13 @@ impl Binder<'_> {
 
     /// Two values beside an operator.
     pub(super) fn compared(&self, symbol: &str, left: Expr, right: Expr, schema: &DFSchema) -> Result<Expr> {
+        // A name that a cast to `regclass` and its kind shows is the OID, beside one.
+        let is_oid = |expr: &Expr| Ok::<bool, Fault>(expr.get_type(schema)? == ArrowType::UInt32);
+        let (left, right) = match (system::is_name_of_oid(&left), system::is_name_of_oid(&right)) {
+            (true, _) if is_oid(&right)? => (system::oid_behind(left), right),
+            (_, true) if is_oid(&left)? => (left, system::oid_behind(right)),
+            _ => (left, right),
+        };
         if let Some(made) = self.array_operator(symbol, &left, &right, schema)? {
             return self.made(made, schema);
         }

@@ -7,10 +7,11 @@
 use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
-use super::{Binder, Result, unsupported, wrong};
-use crate::functions::arrays::{self, calls, ordinals};
+use super::{Binder, Result, system, unsupported, wrong};
+use crate::functions::arrays::{self, calls, item_type, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
+use crate::functions::json::make::{self, Made};
 use crate::plan::resolve;
 use crate::values::arrays::is_array;
 use crate::values::decimal::is_decimal;
@@ -119,6 +120,41 @@ impl Binder<'_> {
         }
     }
 
+    /// `information_schema._pg_expandarray(array)` in the list of SELECT: rows of an item, x, and its number, n.
+    pub(super) fn expanded(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let [item, number] = self.expanded_parts(call, at, scope)?;
+        let names = vec!["x".to_owned(), "n".to_owned()];
+        self.made(make::call(Made::Row(names), false, "", vec![item, number]), &scope.schema)
+    }
+
+    /// The same, by its columns.
+    pub(super) fn expanded_parts(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<[Expr; 2]> {
+        let [array] = call.args.as_slice() else { return self.unknown("_pg_expandarray", call, at, scope) };
+        let array = self.array_of(&array.value, call, at, scope)?;
+        let of = array.get_type(&scope.schema)?;
+        let is_vector = system::is_vector(&array, &scope.schema)?;
+        if array.is_volatile() || !is_vector && item_type(&of).is_none() {
+            return unsupported("_pg_expandarray of this");
+        }
+        let (name, subscripts) = match is_vector {
+            true => ("pg_vector_subscripts", vec![array.clone()]),
+            false => ("array subscripts", vec![array.clone(), lit(1i32)]),
+        };
+        let subscripts = match is_vector {
+            true => self.function_of(name, subscripts, &scope.schema)?,
+            false => self.array_function(name, subscripts, &scope.schema)?,
+        };
+        let subscript = self.rows_of_list(subscripts, at, scope)?;
+        if is_vector {
+            let item = self.rows_of_list(array, at, scope)?;
+            return Ok([item, self.compared("+", subscript, lit(1i32), &scope.schema)?]);
+        }
+        let item = self.array_function("array item", vec![array.clone(), subscript.clone()], &scope.schema)?;
+        let first = self.array_function("array_lower", vec![array, lit(1i32)], &scope.schema)?;
+        let number = self.compared("-", subscript, first, &scope.schema)?;
+        Ok([item, self.compared("+", number, lit(1i32), &scope.schema)?])
+    }
+
     pub(super) fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let clause = scope.clause.get();
         if !matches!(clause, Clause::Items | Clause::Order) {
@@ -199,6 +235,15 @@ impl Binder<'_> {
         let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
         parts.change(&mut |expr| replaced(expr, &known))?;
         Ok(plan)
+    }
+}
+
+/// Whether it is `information_schema._pg_expandarray`, of which JDBC's metadata are made.
+pub(super) fn is_expandarray(call: &Call) -> bool {
+    let plain = !call.star && !call.variadic && !call.distinct && call.over.is_none() && call.filter.is_none();
+    match call.name.parts() {
+        [schema, own] => plain && schema.name == "information_schema" && own.name == "_pg_expandarray",
+        _ => false,
     }
 }
 
