@@ -142,8 +142,8 @@ impl Inner {
         Ok(most - left)
     }
 
-    /// How many pages should go home now: few while the debt is small (none if so many go to the tier), all of it as the
-    /// debt nears three quarters of the bound, or a restart's estimate three quarters of its target.
+    /// How many pages should go home now: few while the debt is small (none if so many went to the tier), all of it as
+    /// the debt nears three quarters of the bound, or a restart's estimate three quarters of its target.
     fn pace(&self, debt: u64, early: usize) -> usize {
         let dirty = self.pool.dirty();
         let idle = dirty.div_ceil(IDLE_ROUNDS).saturating_sub(early);

@@ -27,8 +27,8 @@ const REPEATED: Duration = Duration::from_micros(90);
 /// Reads of pages under way at once while changes are repeated.
 const AT_ONCE: f64 = 4.0;
 
-/// Where a warm tier takes dirty pages, memory keeps no more than this many of them: that is half a second of a restart,
-/// in which statements wait. With fewer, nothing is written early.
+/// Where a warm tier takes dirty pages, memory keeps no more than this many of them: that is half a second of a
+/// restart, in which statements wait. With fewer, nothing is written early.
 const MOST_DIRTY: usize = 4096;
 
 impl Inner {

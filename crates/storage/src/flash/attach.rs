@@ -25,12 +25,13 @@
 //!    dirty one is made again from the log since its recLSN, as when a frame decays later (`replay`). Dirty frames are
 //!    read soon (`verify_found`), so that what is bad is known while the log is near.
 //! 6. Of what the log has from the retain LSN to where it is settled (`log::harden`) only the segments' indexes are
-//!    read, and of these only the page table where that shows frames which are as new of all pages. Each page that is changed there, and of which no current frame has that, *lacks* it: the disk may have it
-//!    or not. It waits (`recovery::on_demand`, invariant 6): who reads it compares the version that it finds with the
-//!    LSN that the indexes say, and if that is older repeats the page's changes from the log. The version may be an
-//!    older frame: one that is met as a version of the page there, or that was its page's newest before, is a base
-//!    (invariant 4). So redo begins where the log is settled only if all of the part before could be noted, within the
-//!    memory for such pages; else at the retain LSN.
+//!    read; of one only the page table, where frames have been found that are as new as all of its pages. Each page
+//!    that is changed there, and of which no current frame has that, *lacks* it: the disk may have it or not. It waits
+//!    (`recovery::on_demand`, invariant 6): who reads it compares the version that it finds with the LSN that the
+//!    indexes say, and if that is older repeats the page's changes from the log. The version may be an older frame:
+//!    one that is met as a version of the page there, or that was its page's newest before, is a base (invariant 4).
+//!    So redo begins where the log is settled only if all of the part before could be noted, within the memory for
+//!    such pages; else at the retain LSN.
 //! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
 

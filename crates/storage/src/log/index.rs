@@ -1,6 +1,6 @@
 //! The index that seals a segment: for each page, where all batches lie that change it. So who needs one page's changes
-//! reads those batches, and no others: first a sector of the page table, then where the page's places begin, the places,
-//! and the batches. Who only asks which pages are newer than what he has of them reads the page table alone.
+//! reads those batches, and no others: first a sector of the page table, then where the page's places begin, these, and
+//! the batches. Who only asks which pages are newer than what he has of them reads the page table alone.
 //!
 //! ```text
 //! | page table, ascending: a sector for each 511 pages of a tablespace | beginnings: of each page |
@@ -12,13 +12,13 @@
 //!
 //! Invariants:
 //! 1. An index has all batches of each page in its segment.
-//! 2. A block adds no more to the index than it takes in the segment, but for the fronts of the page table's sectors and
-//!    where it ends within one (`Geometry::usable`).
+//! 2. A block adds no more to the index than it takes in the segment, but for the fronts of the page table's sectors,
+//!    and where it ends within one (`Geometry::usable`).
 //! 3. The index of the open segment is kept in memory as it grows: 12 bytes for a block, and a table of its pages. A
 //!    segment bounds both.
 //! 4. What is read of an index alone is checked alone: a sector of the page table by its checksum, which is of this
-//!    segment and epoch only; a page's places, and that they are the page's, by the one beside where they begin. (That is
-//!    short. Who repeats batches sees by prevPageLSN whether they are all.)
+//!    segment and epoch only; a page's places, and that they are the page's, by the one beside where they begin. (That
+//!    one is short. Who repeats batches sees by prevPageLSN whether they are all.)
 
 use super::segment::FIRST;
 use crate::bytes::{FromBytes, IntoBytes, U16, U32, layout};

@@ -88,7 +88,8 @@ impl Pool {
         Ok(written)
     }
 
-    /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many; how many.
+    /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many. Answers
+    /// how many were written.
     pub(crate) async fn write_early(&self, most: usize, takes: impl Fn(usize) -> bool) -> Result<usize> {
         let mut found = self.all().dirty_before(Lsn(u64::MAX));
         found.sort_unstable();
