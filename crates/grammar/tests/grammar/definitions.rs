@@ -251,8 +251,6 @@ fn privileges_and_roles_are_granted_and_revoked() {
 #[test]
 fn what_terrace_has_not_is_refused_by_name() {
     for (sql, what) in [
-        ("CREATE VIEW v WITH (security_barrier) AS SELECT 1", "this option of a view"),
-        ("CREATE VIEW v WITH (security_barrier) AS SELECT 1 AS a", "this option of a view"),
         ("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1; SELECT 2'", "CREATE OR"),
         (
             "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; SELECT 2; END",
