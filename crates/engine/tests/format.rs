@@ -1,7 +1,7 @@
 //! The formats on disk do not change: `format/version_1.image` is a database that version 1 of the formats wrote.
 //!
 //! 1. The program of today opens that image, finds nothing wrong and reads every row; so it does with
-//!    `format/log_index_1.image`, whose log segments have the first kind of index.
+//!    `format/log_index_1.image` and `format/log_index_2.image`, whose log segments have earlier kinds of index.
 //! 2. The program of today writes the same bytes, byte for byte, when it repeats the history that made the image.
 //!
 //! Where only the history changes (when pages are written, and where), but not what a structure looks like, make the
@@ -270,7 +270,7 @@ fn unpack(mut packed: &[u8]) -> [Image; 6] {
 
 #[test]
 fn an_image_of_version_1_opens_and_has_its_rows() {
-    for name in [TODAY, "log_index_1"] {
+    for name in [TODAY, "log_index_1", "log_index_2"] {
         let machine = Machine::new(unpack(&std::fs::read(path(name)).expect("the image is in the tree")));
         let env = machine.sim.env();
         let open = Database::open(env, machine.set(), config(), EngineConfig::default());
