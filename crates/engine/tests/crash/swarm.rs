@@ -9,10 +9,11 @@ use crate::flash::tier;
 use crate::model::{Model, State};
 use crate::verify::{go_on, recover, recover_with_crashes, run_clients, set_up_for, settle, verify};
 use crate::workload::Mix;
-use crate::world::{NAMES, World, with_shape, with_tier};
+use crate::world::{NAMES, Shape, World, with_shape, with_tier};
 use crate::{Replay, seeds};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
 use terrace_device::fault::{Choice, Fault, Operation, Recorder, Rule};
 use terrace_device::{ErrorKind, Image};
 use terrace_engine::Database;
@@ -163,5 +164,15 @@ fn random_features_and_faults_over_a_tier() {
     for seed in seeds() {
         let _replay = Replay(seed);
         over_a_tier(seed).unwrap_or_else(|e| panic!("seed {seed}, with flash: {e}"));
+    }
+}
+
+/// A restart is to be so short that a warm tier takes all but a few dirty pages early.
+#[test]
+fn random_features_and_early_writes() {
+    for seed in seeds() {
+        let _replay = Replay(seed);
+        let early = |shape: &mut Shape| shape.restart_target = Some(Duration::from_millis(2));
+        with_shape(early, || over_a_tier(seed)).unwrap_or_else(|e| panic!("seed {seed}, early: {e}"));
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Shape {
     pub(crate) disk: Option<u64>,
     /// Bytes of log that are kept; `None`: few.
     pub(crate) retention: Option<u64>,
+    /// How long a restart may take; `None`: long, or not said.
+    pub(crate) restart_target: Option<Duration>,
     pub(crate) safeguards: Safeguards,
 }
 
@@ -44,6 +46,7 @@ const PLAIN: Shape = Shape {
     flash_read: READ,
     disk: None,
     retention: None,
+    restart_target: None,
     safeguards: Safeguards::all(),
 };
 
@@ -182,7 +185,7 @@ fn config(seed: u64) -> StorageConfig {
         page_size: shape.page_size,
         pool_bytes: [32, 48, 64, 96][seed as usize % 4] * shape.page_size,
         pool_policy: [PoolPolicy::Lru, PoolPolicy::Clock, PoolPolicy::Lru2][seed as usize % 3],
-        restart_target: [None, Some(Duration::from_millis(20))][seed as usize / 5 % 2],
+        restart_target: shape.restart_target.or([None, Some(Duration::from_millis(20))][seed as usize / 5 % 2]),
         redo_bound: ([128, 256, 512][seed as usize / 4 % 3] << 10) * times as u64,
         log_retention: shape.retention.unwrap_or((256 << 10) * times as u64),
         archive: None,
