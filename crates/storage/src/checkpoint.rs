@@ -159,6 +159,7 @@ impl Inner {
     async fn write_early(&self) -> Result<usize> {
         match self.pool.dirty().saturating_sub(self.most_dirty()).min(ROUND_EARLY) {
             0 => Ok(0),
+            _ if !self.flash.takes_early(0) => Ok(0), // Nobody need look which are the oldest.
             excess => self.pool.write_early(excess, |pages| self.flash.takes_early(pages)).await,
         }
     }

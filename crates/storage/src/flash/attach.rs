@@ -17,7 +17,7 @@
 //!    less. It is current if no change of its page is newer; and if it was changed there at all, the version itself was
 //!    met. A frame that the log does not reach back to is not current.
 //! 3. A page with a change from the retain LSN on counts as dirty, whatever the tier knew: its recLSN is the start of
-//!    the first such change. Any other page is home.
+//!    the first such change, or of its segment. Any other page is home.
 //! 4. A frame is a *base* if redo has changes of its page that begin with exactly its version. The tier then knows the
 //!    page as it was before those changes: its frame is dirty if the page has other changes from the redo LSN on, and
 //!    clean otherwise. Who reads the page repeats the changes on it (`recovery`), and makes the frame void by that.

@@ -246,6 +246,7 @@ impl OpenIndex {
     }
 }
 
+/// (There are `SPACES` of them, and they have small numbers.)
 fn bit_of(space: SpaceId) -> u64 {
     1 << space.0
 }

@@ -92,8 +92,11 @@ impl Pool {
     /// how many were written.
     pub(crate) async fn write_early(&self, most: usize, takes: impl Fn(usize) -> bool) -> Result<usize> {
         let mut found = self.all().dirty_before(Lsn(u64::MAX));
+        if found.len() > most {
+            found.select_nth_unstable(most);
+            found.truncate(most);
+        }
         found.sort_unstable();
-        found.truncate(most);
         let mut written = 0;
         for some in found.chunks(EARLY) {
             if !takes(some.len()) {
