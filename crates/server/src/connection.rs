@@ -483,13 +483,13 @@ impl Connection {
             // Boxed, as all that is large and rare here: what handles a message is made, and so copied, for each.
             Outcome::CopyIn(copy) if copy.file().is_some() => Box::pin(copy_from_file(wire, copy)).await?,
             Outcome::CopyIn(copy) => Box::pin(copy_in(&self.shared, wire, copy)).await?,
-            Outcome::CopyOut { schema, stream, format, file } => {
+            Outcome::CopyOut { schema, stream, format, file, progress } => {
                 let style = self.session.style();
                 let file = match file {
                     Some(path) => Some(CopyFile::create(path).await?),
                     None => None,
                 };
-                let out = CopyOut { shared: &self.shared, schema: &schema, format: &format, file };
+                let out = CopyOut { shared: &self.shared, schema: &schema, format: &format, file, progress };
                 let count = style.over(Box::pin(out.send(wire, stream))).await?;
                 wire.put(complete(prepared.tag(count)));
             }

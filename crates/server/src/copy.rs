@@ -8,6 +8,7 @@
 //!    fronts on their way to the file.
 use crate::connection::{FLUSH_AT, Wire, complete};
 use crate::copy_file::CopyFile;
+use crate::copy_parquet::ParquetFile;
 use crate::decode;
 use crate::encode::{Column, columns, data_row, text_field};
 use crate::error::{Failure, protocol};
@@ -25,6 +26,7 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use std::pin::pin;
 use terrace_engine::{EngineError, Result};
 use terrace_sql::copy_binary::{HEADER, TRAILER};
+use terrace_sql::observe::CopyProgress;
 use terrace_sql::{CopyFormat, CopyIn};
 
 /// Takes the data of `COPY ... FROM STDIN` and completes it.
@@ -85,6 +87,7 @@ pub(crate) async fn copy_from_file(wire: &mut Wire, mut copy: Box<CopyIn>) -> Re
     copy.reads_fields_by(decode::field);
     // A file may be a pipe, and make it wait (invariant 3).
     let mut file = unless_cancelled(&copy, wire, CopyFile::open(path)).await?;
+    copy.progress().expects(file.bytes());
     loop {
         let part = unless_cancelled(&copy, wire, file.read()).await?;
         if part.is_empty() {
@@ -114,6 +117,7 @@ pub(crate) struct CopyOut<'c> {
     pub(crate) schema: &'c SchemaRef,
     pub(crate) format: &'c CopyFormat,
     pub(crate) file: Option<CopyFile>,
+    pub(crate) progress: CopyProgress,
 }
 
 impl CopyOut<'_> {
@@ -121,13 +125,13 @@ impl CopyOut<'_> {
     pub(crate) async fn send(
         mut self,
         wire: &mut Wire,
-        mut stream: BoxStream<'static, Result<RecordBatch>>,
+        stream: BoxStream<'static, Result<RecordBatch>>,
     ) -> Result<u64, Failure> {
         let (schema, format) = (self.schema, self.format);
         let fields = schema.fields();
         let wires: Vec<types::Wire> = fields.iter().map(|f| types::wire(f)).collect();
         let binary = format.is_binary();
-        let (kind, binaries) = (i8::from(binary), vec![binary; fields.len()]);
+        let kind = i8::from(binary || format.is_parquet());
         match self.file {
             // From here on what is put is data (invariant 4).
             Some(_) => wire.flush().await?,
@@ -137,6 +141,52 @@ impl CopyOut<'_> {
                 vec![kind.into(); fields.len()],
             ))),
         }
+        let count = match format.is_parquet() {
+            true => self.parquet(wire, wires, stream).await?,
+            false => self.rows(wire, &wires, stream).await?,
+        };
+        match self.file {
+            Some(_) => self.flush(wire).await?,
+            None => wire.put(Answer::CopyDone(CopyDone::new())),
+        }
+        Ok(count)
+    }
+
+    /// Sends a Parquet file.
+    async fn parquet(
+        &mut self,
+        wire: &mut Wire,
+        wires: Vec<types::Wire>,
+        mut stream: BoxStream<'static, Result<RecordBatch>>,
+    ) -> Result<u64, Failure> {
+        let mut file = ParquetFile::begin(self.schema, wires)?;
+        let mut count = 0;
+        while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
+            count += batch.num_rows() as u64;
+            self.progress.passed(batch.num_rows() as u64, 0);
+            self.pass_on(wire, file.add(&batch)?).await?;
+        }
+        self.pass_on(wire, file.end()?).await?;
+        Ok(count)
+    }
+
+    async fn pass_on(&mut self, wire: &mut Wire, bytes: Vec<u8>) -> Result<(), Failure> {
+        for part in bytes.chunks(FLUSH_AT) {
+            send(wire, part);
+            self.flush(wire).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends rows in the other formats.
+    async fn rows(
+        &mut self,
+        wire: &mut Wire,
+        wires: &[types::Wire],
+        mut stream: BoxStream<'static, Result<RecordBatch>>,
+    ) -> Result<u64, Failure> {
+        let (fields, format, binary) = (self.schema.fields(), self.format, self.format.is_binary());
+        let binaries = vec![binary; fields.len()];
         // It goes before the first row, in one message: psycopg 3.1 wants it so.
         let mut header = HEADER.as_slice();
         let (mut line, mut value) = (vec![], BytesMut::new());
@@ -148,7 +198,8 @@ impl CopyOut<'_> {
         }
         let mut count = 0;
         while let Some(batch) = wire.watch(stream.next()).await?.transpose()? {
-            let columns = columns(&batch, &wires, &binaries)?;
+            self.progress.passed(batch.num_rows() as u64, 0);
+            let columns = columns(&batch, wires, &binaries)?;
             for row in 0..batch.num_rows() {
                 let mut write = async || {
                     if binary {
@@ -176,14 +227,11 @@ impl CopyOut<'_> {
         if binary {
             send(wire, &[header, TRAILER].concat());
         }
-        match self.file {
-            Some(_) => self.flush(wire).await?,
-            None => wire.put(Answer::CopyDone(CopyDone::new())),
-        }
         Ok(count)
     }
 
     async fn flush(&mut self, wire: &mut Wire) -> Result<(), Failure> {
+        self.progress.passed(0, wire.output.len() as u64);
         let Some(file) = &mut self.file else { return wire.flush().await };
         let mut data = Vec::with_capacity(wire.output.len());
         let mut rest = &wire.output[..];

@@ -18,6 +18,8 @@ pub(crate) struct CopyFile {
     path: String,
     /// `None` while a call is under way.
     file: Option<File>,
+    /// When it was opened; 0 of a pipe.
+    bytes: u64,
 }
 
 impl CopyFile {
@@ -27,13 +29,14 @@ impl CopyFile {
                             psql's \\copy.";
         let (opened, path) = apart(path, |path| {
             let file = File::open(path)?;
-            let is_directory = file.metadata()?.is_dir();
-            Ok((file, is_directory))
+            let found = file.metadata()?;
+            let bytes = if found.is_file() { found.len() } else { 0 };
+            Ok((file, found.is_dir(), bytes))
         })
         .await;
         match opened {
-            Ok((_, true)) => Err(EngineError::new("42809", format!("\"{path}\" is a directory"))),
-            Ok((file, false)) => Ok(CopyFile { path, file: Some(file) }),
+            Ok((_, true, _)) => Err(EngineError::new("42809", format!("\"{path}\" is a directory"))),
+            Ok((file, false, bytes)) => Ok(CopyFile { path, file: Some(file), bytes }),
             Err(error) => Err(failed("open", &path, " for reading", &error).with_hint(HINT)),
         }
     }
@@ -44,12 +47,17 @@ impl CopyFile {
                             psql's \\copy.";
         let (created, path) = apart(path, |path| File::create(path)).await;
         match created {
-            Ok(file) => Ok(CopyFile { path, file: Some(file) }),
+            Ok(file) => Ok(CopyFile { path, file: Some(file), bytes: 0 }),
             Err(error) if error.kind() == ErrorKind::IsADirectory => {
                 Err(EngineError::new("42809", format!("\"{path}\" is a directory")))
             }
             Err(error) => Err(failed("open", &path, " for writing", &error).with_hint(HINT)),
         }
+    }
+
+    /// How many it has to be read; 0 where that is not known.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The next part; empty at the end.

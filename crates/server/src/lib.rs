@@ -23,6 +23,7 @@ mod auth;
 mod connection;
 mod copy;
 mod copy_file;
+mod copy_parquet;
 mod decode;
 mod encode;
 mod error;

@@ -29,6 +29,7 @@ mod cast;
 mod columns;
 mod database;
 mod error;
+mod files;
 mod functions;
 mod memory;
 mod notify;

@@ -7,12 +7,14 @@
 //!    and readers of views take these locks; one more is shared with other runs of the same text. A text is normalised
 //!    once for each prepared statement.
 mod activity;
+mod copying;
 mod locks;
 mod statements;
 #[cfg(test)]
 mod tests;
 
 pub use activity::{Activity, Now, State};
+pub use copying::CopyProgress;
 pub use locks::watch_locks;
 pub use statements::{StatementTotals, normalise};
 

@@ -71,7 +71,7 @@ impl Parser<'_> {
         Ok(JoinOn::Using { columns, alias })
     }
 
-    /// A table, a function, a query or a join in parentheses.
+    /// A table, a file, a function, a query or a join in parentheses.
     fn join_operand(&mut self) -> Result<FromItem> {
         let token = self.token();
         let at = token.start;
@@ -85,6 +85,10 @@ impl Parser<'_> {
             }
             Some(K::Xmltable) if self.ahead(1).kind == Kind::LeftParen => {
                 Err(SyntaxError::with_state("0A000", "XML is not supported", at))
+            }
+            _ if !lateral && self.at_string() => {
+                let (path, alias) = (self.string()?, self.maybe_alias()?);
+                Ok(FromItem::File { at, path, alias })
             }
             _ => self.table_or_function(at, lateral),
         }

@@ -150,6 +150,12 @@ pub enum FromItem {
         only: bool,
         alias: Option<Alias>,
     },
+    /// A file of the server, by its path as a constant. (PostgreSQL has none.)
+    File {
+        at: At,
+        path: String,
+        alias: Option<Alias>,
+    },
     Query {
         at: At,
         lateral: bool,

@@ -196,7 +196,7 @@ impl<'t> Walk<'_, 't> {
 
     fn from(&mut self, item: &'t FromItem) {
         match item {
-            FromItem::Table { .. } => {}
+            FromItem::Table { .. } | FromItem::File { .. } => {}
             FromItem::Query { query, .. } => self.query(query),
             FromItem::Functions { functions, .. } => self.exprs(functions.iter().map(|function| &function.call)),
             FromItem::Join { sides, on, .. } => {

@@ -5,6 +5,7 @@ mod auth;
 mod clients;
 mod common;
 mod copy;
+mod files;
 mod fuzz;
 mod hermitage;
 mod limits;

@@ -1,5 +1,5 @@
 //! One session: what it runs, since when, in which transaction.
-use super::{Entry, Observed};
+use super::{Entry, Observed, copying};
 use crate::cancel::Canceller;
 use crate::transaction::Block;
 use parking_lot::Mutex;
@@ -74,6 +74,7 @@ pub struct Activity {
     pub started: i64,
     now: Mutex<Now>,
     canceller: Canceller,
+    pub(super) copying: copying::Place,
     pub(super) latency: Histogram,
 }
 
@@ -91,7 +92,8 @@ impl Activity {
             query: None,
         };
         let canceller = Canceller::default();
-        Activity { pid, number, started, now: Mutex::new(now), canceller, latency: Histogram::default() }
+        let latency = Histogram::default();
+        Activity { pid, number, started, now: Mutex::new(now), canceller, copying: Mutex::new(None), latency }
     }
 
     pub fn now(&self) -> Now {

@@ -230,7 +230,7 @@ fn tables<'q>(query: &'q Query, found: &mut Vec<&'q Name>) {
         match item {
             FromItem::Table { name, .. } => found.push(name),
             FromItem::Join { sides, .. } => sides.iter().for_each(|side| of(side, found)),
-            FromItem::Query { .. } | FromItem::Functions { .. } => {}
+            FromItem::File { .. } | FromItem::Query { .. } | FromItem::Functions { .. } => {}
         }
     }
     if let Body::Select(select) = &query.body {

@@ -2,6 +2,7 @@
 use crate::cancel::{CancelToken, Canceller};
 use crate::error::from_datafusion;
 use crate::memory::Work;
+use crate::observe::CopyProgress;
 use crate::panics::caught;
 use crate::plan::naming::shown_schema;
 use crate::session::Session;
@@ -61,9 +62,10 @@ impl Session {
                 Outcome::CopyIn(Box::new(copy))
             }
             Done::Copy(Copy::Out(source)) => {
-                let Source { format, rows, file } = *source;
+                let Source { format, rows, file, relation } = *source;
+                let progress = CopyProgress::begin(&self.shared.activity, relation, false, file.is_some());
                 let (schema, stream) = self.rows(rows, token.clone(), depth);
-                Outcome::CopyOut { schema, stream, format, file }
+                Outcome::CopyOut { schema, stream, format, file, progress }
             }
         }
     }

@@ -390,7 +390,7 @@ fn tables_of<'q>(from: &'q [FromItem], found: &mut Vec<&'q Name>) {
         match item {
             FromItem::Table { name, .. } => found.push(name),
             FromItem::Join { sides, .. } => tables_of(sides.as_slice(), found),
-            FromItem::Query { .. } | FromItem::Functions { .. } => {}
+            FromItem::File { .. } | FromItem::Query { .. } | FromItem::Functions { .. } => {}
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::access::hidden;
 use crate::cancel::{CancelToken, Canceller};
 use crate::database::SqlDatabase;
 use crate::error::{undefined_column, unsupported};
+use crate::observe::CopyProgress;
 use crate::parse::identity::Identity;
 use crate::parse::numbered as numbered_schema;
 use crate::parse::relation;
@@ -64,6 +65,8 @@ pub(crate) struct Source {
     pub(crate) format: CopyFormat,
     pub(crate) rows: SendableRecordBatchStream,
     pub(crate) file: Option<String>,
+    /// The table's OID; 0 for a query.
+    pub(crate) relation: u32,
 }
 
 /// Rows and bytes of lines that are checked together.
@@ -142,6 +145,7 @@ pub struct CopyIn {
     checking: Option<Option<Finishing>>,
     /// Rows stored.
     count: u64,
+    progress: CopyProgress,
     over: bool,
 }
 
@@ -191,12 +195,12 @@ impl Run<'_> {
                 let parsed = crate::parse::statement(&text)?.expect("a query is a statement");
                 let tree::Statement::Query(query) = parsed.statement() else { unreachable!("{text} is a query") };
                 let plan = self.plan_tree(query).await?;
-                self.copy_out(plan, format, file).await
+                self.copy_out(plan, format, file, table.oid.0).await
             }
             CopySource::Query(statement, _) => match statement.as_ref() {
                 tree::Statement::Query(query) => {
                     let plan = self.plan_tree(query).await?;
-                    self.copy_out(plan, format, file).await
+                    self.copy_out(plan, format, file, 0).await
                 }
                 _ => Err(unsupported("COPY of a change of rows")),
             },
@@ -222,7 +226,13 @@ impl Run<'_> {
         Ok(path.to_owned())
     }
 
-    async fn copy_out(&self, plan: LogicalPlan, format: CopyFormat, file: Option<String>) -> Result<Copy> {
+    async fn copy_out(
+        &self,
+        plan: LogicalPlan,
+        format: CopyFormat,
+        file: Option<String>,
+        relation: u32,
+    ) -> Result<Copy> {
         let names: Vec<String> =
             plan.schema().fields().iter().map(|f| crate::plan::naming::shown(f.name()).to_string()).collect();
         let format = format.resolve(|name| {
@@ -231,7 +241,7 @@ impl Run<'_> {
             })
         })?;
         let physical = self.physical(&plan).await?;
-        Ok(Copy::Out(Box::new(Source { format, rows: self.stream(physical, None)?, file })))
+        Ok(Copy::Out(Box::new(Source { format, rows: self.stream(physical, None)?, file, relation })))
     }
 
     /// A row of defaults for the columns that are neither copied nor numbered. Such defaults are constant within a
@@ -311,7 +321,12 @@ impl CopyIn {
             true => Incoming::Binary(Tuples::new(), None),
             false => Incoming::Lines(Lines::new(target.format.clone()), Fields::default()),
         };
-        CopyIn { target, incoming, shared, token, canceller, context, checking: None, count: 0, over: false }
+        let progress = CopyProgress::begin(&shared.activity, target.table.oid.0, true, target.file.is_some());
+        CopyIn { target, incoming, shared, token, canceller, context, checking: None, count: 0, progress, over: false }
+    }
+
+    pub fn progress(&self) -> &CopyProgress {
+        &self.progress
     }
 
     /// The server's file that the data lies in; `None`: the client sends it.
@@ -346,6 +361,7 @@ impl CopyIn {
     pub async fn data(&mut self, bytes: &[u8]) -> Result<()> {
         assert!(!self.over, "a COPY that ended takes no data");
         self.incoming.push(bytes);
+        self.progress.passed(0, bytes.len() as u64);
         let stored = self.store(false).await;
         self.checked(stored).await
     }
@@ -497,7 +513,9 @@ impl CopyIn {
             }
         }
         if let Some(wanted) = &self.target.wanted {
+            let all = rows.len();
             rows = Box::pin(run.wanted_of(wanted, rows)).await?;
+            self.progress.left_out((all - rows.len()) as u64);
         }
         for (line, row) in &rows {
             check_not_null(table, row).map_err(|e| self.target.at_line(*line, e))?;
@@ -528,6 +546,7 @@ impl CopyIn {
         };
         stored.map_err(|e| self.target.at_line(line, e))?;
         self.count += 1;
+        self.progress.passed(1, 0);
         // Changing a page in memory does not wait, so other tasks would get no turn.
         if self.count.is_multiple_of(256) {
             turn().await;

@@ -109,7 +109,7 @@ fn flatten<'q>(
             Ok(())
         }
         FromItem::Join { .. } => Err(unsupported("FOR UPDATE of this form of a join")),
-        FromItem::Query { .. } | FromItem::Functions { .. } => Err(unsupported("this target")),
+        FromItem::File { .. } | FromItem::Query { .. } | FromItem::Functions { .. } => Err(unsupported("this target")),
     }
 }
 

@@ -1,4 +1,5 @@
 //! The answer of a statement: rows, a command tag, or a COPY that waits for the client's data.
+use crate::observe::CopyProgress;
 use crate::statement::copy::{CopyFormat, CopyIn};
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
@@ -21,6 +22,7 @@ pub enum Outcome {
         format: CopyFormat,
         /// Of the server, if the data does not go to the client.
         file: Option<String>,
+        progress: CopyProgress,
     },
     /// A command tag, e.g. `INSERT 0 5`, `CREATE TABLE`; `notice` for warnings.
     Command { tag: String, notices: Vec<EngineError> },

@@ -33,6 +33,9 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
                                         tup_inserted:int8 tup_updated:int8 tup_deleted:int8 conflicts:int8 \
                                         temp_files:int8 temp_bytes:int8 deadlocks:int8 blk_read_time:float8 \
                                         blk_write_time:float8 sessions:int8 stats_reset:timestamptz"),
+    ("pg_catalog", "pg_stat_progress_copy", "pid:int4 datid:oid datname:name relid:oid command:text type:text \
+                                             bytes_processed:int8 bytes_total:int8 tuples_processed:int8 \
+                                             tuples_excluded:int8"),
     ("pg_catalog", "pg_stat_statements", "userid:oid dbid:oid toplevel:bool queryid:int8 query:text calls:int8 \
                                           total_exec_time:float8 min_exec_time:float8 max_exec_time:float8 \
                                           mean_exec_time:float8 rows:int8 shared_blks_hit:int8 shared_blks_read:int8 \
@@ -124,6 +127,9 @@ impl Live {
             ("pg_catalog", "pg_stat_activity") => activity(s),
             ("pg_catalog", "pg_locks") => locks(s),
             ("pg_catalog", "pg_stat_database") => vec![database(s, &self.catalog)],
+            ("pg_catalog", "pg_stat_progress_copy") => {
+                s.observed.sessions().iter().filter_map(|a| copying(a)).collect()
+            }
             ("pg_catalog", "pg_stat_statements") => pg_statements(s),
             ("pg_catalog", "pg_stat_user_tables") => {
                 self.catalog.tables().map(|t| pg_table(&self.catalog, s, t)).collect()
@@ -345,6 +351,17 @@ fn transactions(s: &System) -> Vec<Row> {
 fn index_use(s: &System, table: &Table) -> (u64, u64) {
     let used = table.indexes.iter().map(|i| s.engine.usage(i.oid));
     used.fold((0, 0), |(scans, rows), c| (scans + c.scans, rows + c.rows))
+}
+
+/// The COPY that a session runs.
+fn copying(session: &Activity) -> Option<Row> {
+    let copying = session.copying()?;
+    Some(row! {
+        pid: session.pid, datid: DATABASE_OID, datname: DATABASE, relid: V::O(copying.relation),
+        command: if copying.from { "COPY FROM" } else { "COPY TO" }, type: if copying.file { "FILE" } else { "PIPE" },
+        bytes_processed: copying.bytes, bytes_total: copying.bytes_total,
+        tuples_processed: copying.rows, tuples_excluded: copying.excluded,
+    })
 }
 
 fn database(s: &System, catalog: &Catalog) -> Row {

@@ -1,4 +1,4 @@
-//! FROM: tables, queries, functions and joins.
+//! FROM: tables, files, queries, functions and joins.
 //!
 //! 1. `USING` and `NATURAL` merge columns: the merged ones come first in `*`, in the left side's order; each is the
 //!    left one's value, of a RIGHT join the right one's, of a FULL join whichever is not NULL, and of the type that
@@ -10,6 +10,7 @@ use super::scope::{Clause, Ctes, Kind, Scope};
 use super::sets::Standing;
 use super::{Binder, Placed, Result, bounds, fail, records, system, unsupported, wrong};
 use crate::error::undefined_table;
+use crate::files::FileTable;
 use crate::functions::arrays::calls::is_function;
 use crate::functions::chars;
 use crate::parse::among;
@@ -25,6 +26,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, lit};
 use std::sync::Arc;
+use terrace_engine::catalog::roles::READ_FILES;
 use terrace_engine::{Among, DataType, EngineError, RelationName};
 use terrace_grammar::statement::{self as tree, Alias, Call, ExprKind, FromItem, Ident, JoinKind, JoinOn, Name};
 
@@ -111,6 +113,7 @@ impl Binder<'_> {
     fn item(&self, item: &FromItem, around: Around<'_>, before: Option<&Scope<'_>>) -> Result<Source> {
         match item {
             FromItem::Table { name, alias, .. } => self.table(name, alias.as_ref(), around.ctes),
+            FromItem::File { at, path, alias } => self.file(path, alias.as_ref()).at(*at),
             FromItem::Query { lateral, query, alias, .. } => {
                 let scope = if *lateral { before.or(around.scope) } else { around.scope };
                 let bound = self.query(query, scope, around.ctes)?;
@@ -216,6 +219,22 @@ impl Binder<'_> {
         let shown = alias.map_or(own, |alias| alias.name.name.as_str());
         let scanned = self.scanned(TableScan::new(self.planner.without_unusable(table)), shown, table)?;
         self.table_in_from(scanned, table, alias)
+    }
+
+    /// A file of the server.
+    fn file(&self, path: &str, alias: Option<&Alias>) -> Result<Source> {
+        if self.defines_view() || self.is_of_text() {
+            return unsupported("a file in the query of a view");
+        }
+        if !self.planner.info.actor(self.planner.catalog).has(READ_FILES) {
+            let message = "must be superuser or have privileges of the pg_read_server_files role to read a file";
+            return Err(EngineError::new("42501", message).into());
+        }
+        let file = FileTable::open(path)?;
+        let shown = alias.map_or_else(|| file.name().to_owned(), |alias| alias.name.name.clone());
+        let (called, titles) = (TableReference::bare(self.relation_name(&shown)), file.titles.clone());
+        let plan = LogicalPlanBuilder::scan(called, provider_as_source(Arc::new(file)), None)?.build()?;
+        self.named(plan, Some(titles), &shown, alias)
     }
 
     /// A query in FROM.
@@ -501,7 +520,7 @@ fn join(left: LogicalPlan, right: LogicalPlan, kind: JoinKind, mut on: Vec<Expr>
 fn is_lateral(item: &FromItem) -> bool {
     match item {
         FromItem::Query { lateral, .. } | FromItem::Functions { lateral, .. } => *lateral,
-        FromItem::Table { .. } | FromItem::Join { .. } => false,
+        FromItem::Table { .. } | FromItem::File { .. } | FromItem::Join { .. } => false,
     }
 }
 

@@ -565,7 +565,7 @@ fn check_reads(query: &Query, name: &str, reads: usize) -> Result<()> {
                 Body::Select(select) => items.extend(select.from.iter().map(|item| (item, padded))),
                 _ => return unsupported("a set of queries in the FROM of WITH RECURSIVE"),
             },
-            FromItem::Table { .. } | FromItem::Functions { .. } => {}
+            FromItem::Table { .. } | FromItem::File { .. } | FromItem::Functions { .. } => {}
         }
     }
     if found == reads { Ok(()) } else { refused(query.at, "a subquery") }

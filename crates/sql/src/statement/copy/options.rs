@@ -9,6 +9,7 @@ use terrace_grammar::statement::{NamedOption, OptionValue};
 pub struct CopyFormat {
     /// The rest is about the other formats.
     pub(crate) binary: bool,
+    pub(crate) parquet: bool,
     pub(crate) delimiter: u8,
     pub(crate) null: String,
     /// The first line is a header: passed over, or written.
@@ -67,8 +68,20 @@ impl Columns {
 }
 
 impl CopyFormat {
+    /// CSV as most programs write it.
+    pub(crate) fn csv(delimiter: u8) -> CopyFormat {
+        let none = || Columns::At(vec![]);
+        let csv = Csv { quote: b'"', escape: b'"', force_quote: none(), force_not_null: none(), force_null: none() };
+        let header = true;
+        CopyFormat { binary: false, parquet: false, delimiter, null: String::new(), header, csv: Some(csv) }
+    }
+
     pub fn is_binary(&self) -> bool {
         self.binary
+    }
+
+    pub fn is_parquet(&self) -> bool {
+        self.parquet
     }
 
     pub fn has_header(&self) -> bool {
@@ -91,6 +104,7 @@ enum Kind {
     Text,
     Csv,
     Binary,
+    Parquet,
 }
 
 /// Options as they were given.
@@ -142,6 +156,7 @@ impl Given {
                 "text" => once(&mut self.kind, Kind::Text),
                 "csv" => once(&mut self.kind, Kind::Csv),
                 "binary" => once(&mut self.kind, Kind::Binary),
+                "parquet" => once(&mut self.kind, Kind::Parquet),
                 other => Err(EngineError::new("22023", format!("COPY format \"{other}\" not recognized"))),
             },
             "header" if matches!(&option.value, OptionValue::Text(text) if text.eq_ignore_ascii_case("match")) => {
@@ -167,13 +182,21 @@ impl Given {
         {
             return Err(unsupported(format!("COPY in the encoding {name}")));
         }
-        let (is_csv, binary) = (self.kind == Some(Kind::Csv), self.kind == Some(Kind::Binary));
+        let is = |kind| self.kind == Some(kind);
+        let (is_csv, binary, parquet) = (is(Kind::Csv), is(Kind::Binary), is(Kind::Parquet));
+        let mode = if parquet { "PARQUET" } else { "BINARY" };
         let of_text = [("DELIMITER", self.delimiter.is_some()), ("NULL", self.null.is_some())];
-        if binary && let Some((name, _)) = of_text.iter().find(|(_, given)| *given) {
-            return Err(EngineError::new("42601", format!("cannot specify {name} in BINARY mode")));
+        if (binary || parquet)
+            && let Some((name, _)) = of_text.iter().find(|(_, given)| *given)
+        {
+            return Err(EngineError::new("42601", format!("cannot specify {name} in {mode} mode")));
         }
-        if binary && self.header == Some(true) {
-            return Err(EngineError::new("0A000", "cannot specify HEADER in BINARY mode"));
+        if (binary || parquet) && self.header == Some(true) {
+            return Err(EngineError::new("0A000", format!("cannot specify HEADER in {mode} mode")));
+        }
+        if parquet && !to {
+            let hint = "INSERT INTO ... SELECT ... FROM 'file.parquet' reads such a file.";
+            return Err(unsupported("COPY FROM of the format parquet").with_hint(hint));
         }
         if to && self.freeze == Some(true) {
             return Err(EngineError::new("0A000", "COPY FREEZE is only available using COPY FROM"));
@@ -182,7 +205,7 @@ impl Given {
         let null = self.null.clone().unwrap_or(if is_csv { "" } else { "\\N" }.into());
         let header = self.header.unwrap_or(false);
         let csv = self.csv_options(to)?;
-        let format = CopyFormat { binary, delimiter, null, header, csv };
+        let format = CopyFormat { binary, parquet, delimiter, null, header, csv };
         check(&format)?;
         Ok(format)
     }
