@@ -242,7 +242,7 @@ impl Run<'_> {
             }
             let (kind, dropped) = match drop.kind {
                 ObjectKind::Table => ("table", self.drop_table(&name, &catalog).await),
-                ObjectKind::Index => ("index", self.drop_index(&name, &catalog).await),
+                ObjectKind::Index => ("index", self.drop_index(&name, &catalog, (drop.cascade, &mut notices)).await),
                 ObjectKind::Sequence => ("sequence", self.drop_sequence(&name, &catalog).await),
                 ObjectKind::Role | ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain => {
                     return Err(unsupported(tag));
@@ -252,7 +252,7 @@ impl Run<'_> {
                 Err(error) if drop.if_exists && matches!(error.state.0, "42P01" | "42704") => {
                     notices.push(notice("00000", format!("{kind} \"{}\" does not exist, skipping", name.name)));
                 }
-                // CASCADE of an index or a sequence has an effect only where it would drop what depends on it.
+                // CASCADE of a sequence has an effect only where it would drop what depends on it.
                 Err(error) if drop.cascade && error.message.ends_with("because other objects depend on it") => {
                     return Err(unsupported("CASCADE"));
                 }

@@ -175,7 +175,7 @@ fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
     }
 }
 
-/// The unique index of exactly these columns, in any order.
+/// The oldest unique index of exactly these columns, in any order, whether it stands for a constraint or not.
 fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
     let repeated = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
     if repeated {
@@ -183,7 +183,8 @@ fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
         return Err(EngineError::new("42830", message));
     }
     let same = |index: &[usize]| index.len() == columns.len() && index.iter().all(|at| columns.contains(at));
-    let found = table.indexes.iter().find(|index| index.unique && !index.is_partial() && same(&index.columns));
+    let all = table.indexes.iter().filter(|index| index.unique && !index.is_partial() && same(&index.columns));
+    let found = all.min_by_key(|index| (!index.is_immediate(), index.oid));
     let none = || format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
     immediate(table, found.ok_or_else(|| EngineError::new("42830", none()))?)
 }
