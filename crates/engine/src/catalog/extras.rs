@@ -123,6 +123,13 @@ impl ColumnDef {
 }
 
 impl Table {
+    /// The unique indexes of whole columns, without a condition: those that foreign keys may refer to. Locks of rows
+    /// tell changes of their columns from others.
+    pub fn keys(&self) -> impl Iterator<Item = &Index> {
+        let computes = |index: &Index| index.columns.iter().any(|at| self.columns[*at].computed().is_some());
+        self.indexes.iter().map(|index| &**index).filter(move |index| index.unique && !computes(index))
+    }
+
     /// Its generated columns, with their places and expressions.
     pub fn generated(&self) -> impl Iterator<Item = (usize, &str)> {
         self.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.generated.as_deref()?)))
