@@ -211,8 +211,7 @@ fn a_plain_unique_index_becomes_a_constraint() {
         assert!(t.indexes[0].primary && t.columns[0].not_null && index(&t, "by_id").extras.is_none());
         assert_eq!(txn.drop_index(&t.indexes[0]).await.unwrap_err().state.0, "2BP01");
         txn.commit().await.unwrap();
-        // The power goes.
-        drop(db);
+        db.close().await.unwrap();
         let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
         let t = current(&db, "t").await;
         assert!(t.indexes[0].primary && t.indexes[0].is_constraint());
