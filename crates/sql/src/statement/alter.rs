@@ -16,7 +16,7 @@ use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, find_index, position, storage_options, table_key,
 };
 use crate::statement::enums::undefined_type;
-use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
+use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents, two_constraints};
 use crate::statement::grant::with_owner;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
@@ -423,9 +423,11 @@ impl Run<'_> {
         let taken = |n: &str| catalog.name_taken(table.space, n);
         let name = match &key.name {
             Some(given) if taken(given) => return Err(duplicate(given)),
+            Some(given) if constraint_exists(table, given) => return Err(two_constraints(given, &table.name)),
             Some(given) => given.clone(),
             None if key.primary => choose_name(&[&table.name], "pkey", &taken),
             None => {
+                let taken = |n: &str| taken(n) || constraint_exists(table, n);
                 let columns = key.named_after().map(|at| table.columns[at].name.as_str());
                 choose_name(&[table.name.as_str()].into_iter().chain(columns).collect::<Vec<_>>(), "key", &taken)
             }

@@ -137,11 +137,7 @@ impl<'n> NewKey<'n> {
         let taken = |name: &str| constraint_exists(table, name);
         let name = match self.name {
             Some(given) if taken(&given.name) => {
-                let (c, t) = (&given.name, &table.name);
-                return Err(EngineError::new(
-                    "42710",
-                    format!("constraint \"{c}\" for relation \"{t}\" already exists"),
-                ));
+                return Err(two_constraints(&given.name, &table.name));
             }
             Some(given) => given.name.clone(),
             None => {
@@ -152,6 +148,11 @@ impl<'n> NewKey<'n> {
         check_name(&name)?;
         Ok(name)
     }
+}
+
+/// 42710: a constraint of the table has the name.
+pub(crate) fn two_constraints(name: &str, table: &str) -> EngineError {
+    EngineError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
 }
 
 /// Whether a constraint of the table has the name.

@@ -1,7 +1,7 @@
 //! `ALTER TABLE ... ADD CONSTRAINT ... UNIQUE USING INDEX`, and PRIMARY KEY so: a unique index becomes a constraint.
 use crate::error::unsupported;
 use crate::statement::ddl::check_name;
-use crate::statement::foreign_keys::constraint_exists;
+use crate::statement::foreign_keys::{constraint_exists, two_constraints};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use std::sync::Arc;
@@ -30,8 +30,7 @@ impl Run<'_> {
         }
         let name = constraint.name.as_ref().map_or(&index.name, |name| &name.name);
         if constraint_exists(table, name) {
-            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
-            return Err(EngineError::new("42710", message));
+            return Err(two_constraints(name, &table.name));
         }
         let mut table = table.clone();
         if *name != index.name {
