@@ -39,6 +39,8 @@ mod temporary;
 mod tests;
 mod views;
 
+pub use alter::NewConstraint;
+
 impl Txn {
     /// 42P07, 42701, 54011, 42P16, 42703.
     pub async fn create_table(&mut self, spec: TableSpec) -> Result<Arc<Table>> {
@@ -157,7 +159,7 @@ impl Txn {
         Ok(table)
     }
 
-    /// 42704 where it is gone, 2BP01 for a primary key.
+    /// 42704 where it is gone, 2BP01 where it stands for a constraint.
     pub async fn drop_index(&mut self, index: &Index) -> Result<()> {
         self.lock_ddl().await?;
         self.lock(index.table, LockMode::AccessExclusive).await?;
@@ -165,7 +167,7 @@ impl Txn {
         let gone = || EngineError::undefined_index(&index.name);
         let table = catalog.table_by_oid(index.table).ok_or_else(gone)?;
         let index = table.index(index.oid).ok_or_else(gone)?;
-        if index.primary {
+        if index.is_constraint() {
             let (i, t) = (&index.name, &table.name);
             return Err(EngineError::new(
                 "2BP01",

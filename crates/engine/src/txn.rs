@@ -121,6 +121,8 @@ pub struct Savepoint {
     notes: notes::Mark,
     /// How many advisory locks the transaction had.
     advisory: usize,
+    /// How many locks of rows it had.
+    row_locks: usize,
 }
 
 /// A transaction.
@@ -459,10 +461,12 @@ impl Txn {
         let undo = self.core().store.undo();
         let undo = self.resources.writer.as_ref().map_or(UndoPtr::NONE, |w| undo.position(w));
         let notes = self.notes.as_ref().map(|notes| notes.mark()).unwrap_or_default();
-        Savepoint { undo, notes, advisory: self.resources.advisory.as_ref().map_or(0, OfTransaction::len) }
+        let advisory = self.resources.advisory.as_ref().map_or(0, OfTransaction::len);
+        Savepoint { undo, notes, advisory, row_locks: self.resources.row_locks.len() }
     }
 
-    /// Undoes everything since the savepoint. Locks stay, but for advisory ones; rows given back are free for others.
+    /// Undoes everything since the savepoint. Locks of tables stay. Advisory locks and locks of rows go, and rows given
+    /// back are free for others.
     /// After an error the transaction can only be rolled back.
     pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.resources.undo_to(savepoint.undo).await?;
@@ -472,6 +476,10 @@ impl Txn {
         if let Some(notes) = &mut self.notes {
             notes.back_to(savepoint.notes);
         }
+        // Each stands behind those of the rows that were written before it: a foreign key's lock goes with its row.
+        let kept = savepoint.row_locks.min(self.resources.row_locks.len());
+        let released = self.resources.row_locks.split_off(kept);
+        self.core().locks.release_all(self.resources.owner, &released);
         if self.resources.catalog.is_some() {
             self.resources.catalog = Some(Arc::new(Catalog::load(&self.core().store, View::Newest).await?));
         }

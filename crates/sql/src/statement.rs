@@ -50,6 +50,7 @@ pub(crate) mod shared;
 pub(crate) mod target;
 pub(crate) mod through;
 pub(crate) mod update_delete;
+pub(crate) mod using_index;
 pub(crate) mod views;
 pub(crate) mod within;
 pub(crate) mod zoned;

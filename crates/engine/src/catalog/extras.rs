@@ -5,6 +5,7 @@
 //! 0d,2:text_pattern_ops|3|w  column 0 DESC (f: NULLS FIRST, which DESC has without it: n takes it away), column 2 with
 //!                           an operator class, INCLUDE of column 3, a condition (w)
 //! 0||ncdi                   column 0, NULLS NOT DISTINCT (n), a constraint (c), DEFERRABLE (d), INITIALLY DEFERRED (i)
+//! 0||                       column 0: where it is unique, a plain unique index
 //! ```
 //!
 //! 1. An expression of an index is a *computed column* of its table ([`Table::computed`]): one that is dropped, so that
@@ -19,6 +20,9 @@
 //!    (`crate::txn::unique`, invariant 5): whoever takes its keys for those of one row asks [`Index::is_immediate`].
 //! 5. An index of any of this has a text that earlier versions cannot read: they refuse the database, because they
 //!    would store rows without these values.
+//! 6. A unique index whose text is nothing but its columns stands for a constraint: earlier versions wrote that for
+//!    all, and called each a constraint. CREATE UNIQUE INDEX makes one with extras that say nothing
+//!    ([`Extras::plain`]).
 use super::{ColumnDef, Index, Table};
 
 /// Besides the columns.
@@ -32,7 +36,7 @@ pub struct Extras {
     pub filtered: bool,
     /// Of a unique one: two rows with NULL in the same columns are duplicates.
     pub nulls_not_distinct: bool,
-    /// A UNIQUE or PRIMARY KEY constraint made it. (One that is nothing but its columns is taken for a constraint.)
+    /// A UNIQUE or PRIMARY KEY constraint has it (invariant 6).
     pub constraint: bool,
     /// Invariant 4.
     pub deferrable: bool,
@@ -47,6 +51,13 @@ pub struct KeyOption {
     pub nulls_first: bool,
     /// The operator class, where it is not the type's own.
     pub class: Option<String>,
+}
+
+impl Extras {
+    /// Those of a unique index that stands for no constraint: of so many columns, and nothing else (invariant 6).
+    pub fn plain(columns: usize) -> Extras {
+        Extras { keys: vec![KeyOption::default(); columns], ..Extras::default() }
+    }
 }
 
 impl KeyOption {
@@ -76,10 +87,17 @@ impl Index {
         self.unique && self.extras.as_ref().is_none_or(|extras| !extras.deferrable)
     }
 
-    /// Whether it stands for a constraint. There is no difference between a plain unique index and a UNIQUE constraint:
-    /// ALTER TABLE drops and renames either.
+    /// Whether it stands for a UNIQUE or PRIMARY KEY constraint, which has its name (invariant 6).
     pub fn is_constraint(&self) -> bool {
         self.unique && self.extras.as_ref().is_none_or(|extras| extras.constraint)
+    }
+
+    /// The same index, which stands for a constraint from now on.
+    pub(crate) fn into_constraint(self, deferrable: bool, deferred: bool) -> Index {
+        let before = self.extras.map_or_else(|| Extras::plain(self.columns.len()), |extras| *extras);
+        let extras = Extras { constraint: true, deferrable, deferred, ..before };
+        let no_more = Extras { constraint: true, ..Extras::plain(self.columns.len()) };
+        Index { extras: (extras != no_more).then(|| extras.into()), ..self }
     }
 
     /// Whether it is checked at the end of the transaction, unless SET CONSTRAINTS says otherwise.
@@ -105,6 +123,13 @@ impl ColumnDef {
 }
 
 impl Table {
+    /// The unique indexes of whole columns, without a condition: those that foreign keys may refer to. Locks of rows
+    /// tell changes of their columns from others.
+    pub fn keys(&self) -> impl Iterator<Item = &Index> {
+        let computes = |index: &Index| index.columns.iter().any(|at| self.columns[*at].computed().is_some());
+        self.indexes.iter().map(|index| &**index).filter(move |index| index.unique && !computes(index))
+    }
+
     /// Its generated columns, with their places and expressions.
     pub fn generated(&self) -> impl Iterator<Item = (usize, &str)> {
         self.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.generated.as_deref()?)))
@@ -237,6 +262,14 @@ mod tests {
             assert_eq!(read(written), Some((index.columns.clone(), index.extras.clone())));
             assert_eq!(super::super::system::positions(written).is_none(), index.extras.is_some(), "invariant 5");
             assert_eq!(index.keys().len(), columns.len() - usize::from(index.is_partial()));
+        }
+        let made = |unique: Index| Index { unique: true, ..unique };
+        let plain_unique = made(index(&[0, 2], Some(Extras::plain(2))));
+        assert_eq!((text(&plain_unique).as_str(), plain_unique.is_constraint()), ("0,2||", false));
+        assert!(made(index(&[0, 2], read("0,2").unwrap().1.map(|extras| *extras))).is_constraint(), "invariant 6");
+        for (deferred, written) in [(false, "0,2"), (true, "0,2||cdi")] {
+            let constraint = plain_unique.clone().into_constraint(deferred, deferred);
+            assert_eq!((text(&constraint).as_str(), constraint.is_constraint()), (written, true));
         }
         for broken in ["0x||", "0|", "0||v", "0||nv", "d||", "0|a|", "||", "0:c||w"] {
             assert_eq!(read(broken), None, "{broken}");

@@ -27,6 +27,15 @@ use terrace_storage::ObjectId;
 #[cfg(test)]
 mod tests;
 
+/// The constraint that an index is to stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct NewConstraint {
+    /// PRIMARY KEY; otherwise UNIQUE.
+    pub primary: bool,
+    pub deferrable: bool,
+    pub deferred: bool,
+}
+
 /// What another table's index like this one is made of.
 fn spec_of(index: &Index) -> IndexSpec {
     let Index { name, columns, unique, primary, extras, .. } = index.clone();
@@ -118,19 +127,56 @@ impl Txn {
         if catalog.name_taken(table.space, &spec.name) {
             return Err(EngineError::duplicate_relation(&spec.name));
         }
-        let mut columns = table.columns.clone();
-        for &at in &spec.columns {
-            if !columns[at].not_null {
-                self.refuse_nulls(&table, at).await?;
-                columns[at].not_null = true;
-                self.rewrite_column(table.oid, at, &columns[at]).await?;
-            }
-        }
+        let columns = self.without_nulls(&table, &spec.columns).await?;
         let index = Arc::new(self.new_index(table.oid, spec).await?);
         self.fill_index(&table, &index).await?;
         self.insert(super::system_table(system::INDEXES), &system::index_row(&index)).await?;
         let indexes = table.indexes.iter().cloned().chain([index]).collect();
         Ok(self.publish(&catalog, table.redefined(columns, indexes)))
+    }
+
+    /// The table's columns, of which these are NOT NULL from now on. 23502 where one holds a NULL.
+    async fn without_nulls(&mut self, table: &Table, key: &[usize]) -> Result<Vec<ColumnDef>> {
+        let mut columns = table.columns.clone();
+        for &at in key {
+            if !columns[at].not_null {
+                self.refuse_nulls(table, at).await?;
+                columns[at].not_null = true;
+                self.rewrite_column(table.oid, at, &columns[at]).await?;
+            }
+        }
+        Ok(columns)
+    }
+
+    /// A unique index that stands for no constraint becomes a UNIQUE constraint, or the primary key. 42P16 where there
+    /// is one already, 42704 where the index is gone, 23502 where a column of the primary key holds a NULL.
+    pub async fn make_constraint(&mut self, table: &Table, index: ObjectId, of: NewConstraint) -> Result<Arc<Table>> {
+        let (catalog, table) = self.alone(table).await?;
+        let old = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
+        if !old.unique || old.is_constraint() {
+            return Err(EngineError::internal("a unique index that stands for no constraint becomes one"));
+        }
+        if of.primary && table.primary_key().is_some() {
+            return Err(two_primary_keys(&table.name));
+        }
+        if of.deferrable && table.referenced_by.iter().any(|key| key.index == index) {
+            return Err(EngineError::unsupported("DEFERRABLE of an index that a foreign key refers to"));
+        }
+        let key = if of.primary { old.keys() } else { &[] };
+        let columns = self.without_nulls(&table, key).await?;
+        let constraint = Index::clone(old).into_constraint(of.deferrable, of.deferred);
+        let constraint = Arc::new(Index { primary: of.primary, ..constraint });
+        self.rewrite_index(&constraint).await?;
+        let kept = table.indexes.iter().filter(|other| other.oid != index).cloned();
+        let indexes = kept.chain([constraint]).collect();
+        Ok(self.publish(&catalog, table.redefined(columns, indexes)))
+    }
+
+    async fn rewrite_index(&mut self, index: &Index) -> Result<()> {
+        let row = system::index_row(index);
+        let count = self.change_definitions(system::INDEXES, |r| r[0] == row[0], |_| Some(row.clone())).await?;
+        assert_eq!(count, 1, "each index has one definition");
+        Ok(())
     }
 
     /// Drops the index of a primary key or of another constraint. 42704 where it is gone.
@@ -269,8 +315,7 @@ impl Txn {
         }
         let old = table.index(index).ok_or_else(|| EngineError::undefined_index(&format!("{}", index.0)))?;
         let renamed = Arc::new(Index { name: name.into(), ..Index::clone(old) });
-        let row = system::index_row(&renamed);
-        self.change_definitions(system::INDEXES, |r| r[0] == row[0], |_| Some(row.clone())).await?;
+        self.rewrite_index(&renamed).await?;
         let indexes = table.indexes.iter().map(|i| if i.oid == index { renamed.clone() } else { i.clone() }).collect();
         Ok(self.publish(&catalog, table.redefined(table.columns.clone(), indexes)))
     }

@@ -9,7 +9,8 @@
 //!    the referring row locks the referenced one (`RowLock::KeyShare`) and then looks at it. Who removes the key does
 //!    so under the row's latch, where he sees such locks (`locks`, invariants 5 and 6). Then he looks for referring
 //!    rows. So either the remover waits for the other's end, and finds the row if it was committed; or the other finds
-//!    the key's removal, and waits for the remover's end. The lock of the key is held to the end of the transaction.
+//!    the key's removal, and waits for the remover's end. The lock of the key is held to the end of the transaction, or
+//!    until the referring row is taken back.
 //! 4. What changes other rows (CASCADE, SET NULL, SET DEFAULT) is never deferred. The caller makes these changes
 //!    ([`Consequence`]), because constraints and defaults are SQL text; they are noted as any others. So a commit needs
 //!    no caller.

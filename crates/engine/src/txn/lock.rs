@@ -5,19 +5,21 @@
 //! 2. The lock is entered first, then the row is looked at. If a writer is still active, the transaction waits for it;
 //!    a later writer finds the lock (`locks`, invariant 5). Once the lock is granted, nobody else writes the row until
 //!    the transaction ends (with an exclusive lock, nobody else locks it either).
-//! 3. A lock of a row's key is given beside a running writer that has left the row's unique keys as they were:
+//! 3. A lock of a row's key does not mind versions that have the same unique keys, whether they are committed or not:
+//!    the version expected stays the answer, as in PostgreSQL, under REPEATABLE READ too.
+//! 4. A lock of a row's key is given beside a running writer that has left the row's unique keys as they were:
 //!    whichever way the writer ends, the row is there with these keys. Otherwise the lock is let go *before* the wait
 //!    for the writer, because that writer would wait for it (`locks`, invariant 6).
-use super::write::{Ready, key_changed};
+use super::write::{Ready, takes_key};
 use super::{Txn, UpdateOutcome, Version};
 use crate::catalog::Table;
 use crate::database::Core;
 use crate::error::{EngineError, Result};
 use crate::locks::{LockKey, LockMode, TxnState};
 use crate::row::RowBuf;
-use crate::versions::RowVersion;
+use crate::versions::{RowVersion, is_version};
 use std::sync::Arc;
-use terrace_storage::Rid;
+use terrace_storage::{Rid, TxnId};
 
 /// How a row is locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,8 +88,7 @@ impl Underway {
     fn if_keys_stay(self, table: &Table) -> Option<RowVersion> {
         let before = self.before.filter(RowVersion::is_live)?;
         let old = before.view(table);
-        let keys = || table.indexes.iter().filter(|i| i.unique);
-        let same = |v: &RowVersion| v.is_live() && !keys().any(|i| key_changed(&i.columns, old, v.view(table)));
+        let same = |v: &RowVersion| v.is_live() && !takes_key(table, old, v.view(table));
         self.written.iter().all(same).then_some(before)
     }
 }
@@ -111,6 +112,37 @@ impl Core {
             written.push(version);
         }
         Ok(Some(Underway { written, before: next }))
+    }
+
+    /// Whether a row is there with the same unique keys in all versions since one that the snapshot sees, up to the
+    /// newest. `seen`: whose versions the snapshot sees. `None`: the newest was undone meanwhile.
+    async fn keys_stay_since(
+        &self,
+        table: &Table,
+        rid: Rid,
+        newest: RowVersion,
+        since: Version,
+        seen: impl Fn(TxnId) -> bool,
+    ) -> Result<Option<bool>> {
+        let (header, mut later) = (newest.header, newest);
+        loop {
+            if !later.is_live() || seen(later.header.writer) {
+                return Ok(Some(false));
+            }
+            let earlier = match self.older(table.oid, rid, later.clone()).await {
+                Ok(Some(earlier)) => earlier,
+                Ok(None) => return Ok(Some(false)),
+                Err(_) if self.stored(rid).await?.is_none_or(|row| row.header != header) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if !earlier.is_live() || takes_key(table, earlier.view(table), later.view(table)) {
+                return Ok(Some(false));
+            }
+            if is_version(&earlier.header, since) {
+                return Ok(Some(true));
+            }
+            later = earlier;
+        }
     }
 }
 
@@ -190,8 +222,17 @@ impl Txn {
                 None => return Ok(Look::Done(RowLockOutcome::Gone)),
                 Some(found) => found,
             };
+            if lock == RowLock::KeyShare && !is_version(&row.header, expected) {
+                let kept =
+                    core.keys_stay_since(table, rid, row.clone(), expected, |writer| snapshot.sees(writer, self.own()));
+                match snapshot.believe(kept.await)? {
+                    None => continue,
+                    Some(true) => return Ok(Look::Done(RowLockOutcome::Locked)),
+                    Some(false) => {}
+                }
+            }
             if let (Some(writer), RowLock::KeyShare) = (&holder, lock) {
-                // Invariant 3.
+                // Invariant 4.
                 let Some(underway) = core.underway(table, rid, row.clone(), writer).await? else { continue };
                 if let Some(before) = underway.if_keys_stay(table) {
                     (row, holder) = (before, None);

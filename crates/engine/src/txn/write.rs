@@ -345,11 +345,13 @@ fn concerns_foreign_keys(table: &Table, before: RowView<'_>, after: RowView<'_>)
 
 /// How a write locks its row: alone, if it takes a key of the row away. `new` as for `Txn::ready`.
 fn write_mode(table: &Table, old: &RowVersion, new: Option<&RowBuf>) -> LockMode {
-    let keeps = |new: &RowBuf| {
-        let (before, after) = (old.view(table), new.view(table));
-        !table.indexes.iter().any(|i| i.unique && key_changed(&i.columns, before, after))
-    };
+    let keeps = |new: &RowBuf| !takes_key(table, old.view(table), new.view(table));
     if new.is_some_and(keeps) { LockMode::ShareRowExclusive } else { LockMode::AccessExclusive }
+}
+
+/// Whether a key of the row, to which a foreign key may refer, is not what it was.
+pub(super) fn takes_key(table: &Table, before: RowView<'_>, after: RowView<'_>) -> bool {
+    table.keys().any(|i| key_changed(&i.columns, before, after))
 }
 
 /// Whether any of the key's columns differs.

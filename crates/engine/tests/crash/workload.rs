@@ -585,7 +585,9 @@ fn spec_of(name: &str, mix: &Mix) -> TableSpec {
     let wide = (mix.wide > 0).then(|| add(WIDE, DataType::Text));
     let mut indexes = Vec::new();
     let mut index = |suffix: &str, columns: Vec<usize>, unique: bool| {
-        indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false, extras: None });
+        // Unique ones stand for no constraint.
+        let extras = unique.then(|| Extras::plain(columns.len()).into());
+        indexes.push(IndexSpec { name: format!("{name}_{suffix}"), columns, unique, primary: false, extras });
     };
     if let Some(wide) = wide {
         index("wide", vec![wide], false);

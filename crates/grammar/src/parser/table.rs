@@ -456,17 +456,19 @@ impl Parser<'_> {
             }
             Some(K::Unique) => {
                 self.advance();
-                match self.key(true)? {
-                    Some((columns, index)) => TableConstraintKind::Unique { columns, index },
-                    None => return self.constraint_refused(),
+                match self.using_index()? {
+                    Some(index) => TableConstraintKind::UsingIndex { index, primary: false },
+                    None => self.key(true).map(|(columns, index)| TableConstraintKind::Unique { columns, index })?,
                 }
             }
             Some(K::Primary) => {
                 self.advance();
                 self.expect_word(K::Key)?;
-                match self.key(false)? {
-                    Some((columns, index)) => TableConstraintKind::PrimaryKey { columns, index },
-                    None => return self.constraint_refused(),
+                match self.using_index()? {
+                    Some(index) => TableConstraintKind::UsingIndex { index, primary: true },
+                    None => {
+                        self.key(false).map(|(columns, index)| TableConstraintKind::PrimaryKey { columns, index })?
+                    }
                 }
             }
             Some(K::Foreign) => {
@@ -512,21 +514,23 @@ impl Parser<'_> {
         }
     }
 
-    /// The columns of a key and its index. None: it uses an index that is there, which was refused.
-    fn key(&mut self, unique: bool) -> Result<Option<(Vec<Ident>, Index)>> {
-        let at = self.place();
-        if self.eat_word(K::Using) {
-            self.expect_word(K::Index)?;
-            self.ident()?;
-            self.refuse(at, "USING INDEX");
+    /// The index that a key uses.
+    fn using_index(&mut self) -> Result<Option<Ident>> {
+        if !self.eat_word(K::Using) {
             return Ok(None);
         }
+        self.expect_word(K::Index)?;
+        self.ident().map(Some)
+    }
+
+    /// The columns of a key and its index.
+    fn key(&mut self, unique: bool) -> Result<(Vec<Ident>, Index)> {
         let nulls_not_distinct = unique && self.nulls_not_distinct()?;
         let columns = self.idents_in_parens()?;
         let include = if self.eat_word(K::Include) { self.idents_in_parens()? } else { vec![] };
         let mut index = Index { nulls_not_distinct, include, ..Index::default() };
         self.index_tail(&mut index)?;
-        Ok(Some((columns, index)))
+        Ok((columns, index))
     }
 
     fn exclude_constraint(&mut self, at: At) -> Result<()> {

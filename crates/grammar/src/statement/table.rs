@@ -168,10 +168,27 @@ pub struct TableConstraint {
 /// The kinds of [`TableConstraint`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableConstraintKind {
-    Check { expr: Written, no_inherit: bool },
-    Unique { columns: Vec<Ident>, index: Index },
-    PrimaryKey { columns: Vec<Ident>, index: Index },
-    ForeignKey { columns: Vec<Ident>, reference: Reference },
+    Check {
+        expr: Written,
+        no_inherit: bool,
+    },
+    Unique {
+        columns: Vec<Ident>,
+        index: Index,
+    },
+    PrimaryKey {
+        columns: Vec<Ident>,
+        index: Index,
+    },
+    ForeignKey {
+        columns: Vec<Ident>,
+        reference: Reference,
+    },
+    /// UNIQUE or PRIMARY KEY by an index that is there. Of ALTER TABLE only, as PostgreSQL finds later.
+    UsingIndex {
+        index: Ident,
+        primary: bool,
+    },
 }
 
 /// The index of a UNIQUE or PRIMARY KEY.

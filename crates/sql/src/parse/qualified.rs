@@ -225,7 +225,7 @@ pub(crate) fn shown_index(text: &str, catalog: &Arc<Catalog>) -> String {
 }
 
 /// The names of tables in FROM.
-fn tables<'q>(query: &'q Query, found: &mut Vec<&'q Name>) {
+pub(crate) fn tables<'q>(query: &'q Query, found: &mut Vec<&'q Name>) {
     fn of<'q>(item: &'q FromItem, found: &mut Vec<&'q Name>) {
         match item {
             FromItem::Table { name, .. } => found.push(name),

@@ -16,7 +16,7 @@ use crate::statement::ddl::{
     Key, check_name, choose_name, column_def, duplicate, find_index, position, storage_options, table_key,
 };
 use crate::statement::enums::undefined_type;
-use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents};
+use crate::statement::foreign_keys::{NewKey, constraint_exists, dependents, refuse_dependents, two_constraints};
 use crate::statement::grant::with_owner;
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
@@ -30,7 +30,7 @@ use terrace_engine::{
 };
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterAction, AlterTable, Column, ColumnConstraintKind, Deferral, Ident, Name, ObjectKind, Owner,
+    AlterAction, AlterTable, Column, ColumnConstraintKind, Deferral, Ident, Name, ObjectKind, Owner, TableConstraint,
     TableConstraintKind, Written,
 };
 use terrace_storage::ObjectId;
@@ -202,19 +202,7 @@ impl Run<'_> {
 
     async fn alter_one(&self, table: &Arc<Table>, action: &AlterAction, notices: &mut Notices) -> Result<Arc<Table>> {
         match action {
-            AlterAction::AddConstraint(constraint) if NewKey::of(constraint).is_some() => {
-                self.add_foreign_keys(table.clone(), NewKey::of(constraint).as_slice()).await
-            }
-            AlterAction::AddConstraint(constraint) if constraint.not_valid => {
-                Err(unsupported("NOT VALID of a constraint that is no foreign key"))
-            }
-            AlterAction::AddConstraint(constraint) => match &constraint.kind {
-                TableConstraintKind::Check { expr, no_inherit } => {
-                    let name = constraint.name.as_ref().map(|name| name.name.as_str());
-                    self.add_check(table, expr, (*no_inherit, constraint.deferral), name, None).await
-                }
-                _ => self.add_key(table, table_key(constraint, &table.columns)?).await,
-            },
+            AlterAction::AddConstraint(constraint) => self.add_constraint(table, constraint, notices).await,
             AlterAction::AddColumn { if_not_exists, column } => {
                 self.add_column(table, column, *if_not_exists, notices).await
             }
@@ -266,6 +254,28 @@ impl Run<'_> {
             }
             AlterAction::Owner(_) => Err(unsupported("OWNER TO")),
             AlterAction::ResetStorage(_) => Err(unsupported("RESET of storage parameters")),
+        }
+    }
+
+    async fn add_constraint(
+        &self,
+        table: &Arc<Table>,
+        constraint: &TableConstraint,
+        notices: &mut Notices,
+    ) -> Result<Arc<Table>> {
+        if let Some(key) = NewKey::of(constraint) {
+            return self.add_foreign_keys(table.clone(), &[key]).await;
+        }
+        match &constraint.kind {
+            _ if constraint.not_valid => Err(unsupported("NOT VALID of a constraint that is no foreign key")),
+            TableConstraintKind::Check { expr, no_inherit } => {
+                let name = constraint.name.as_ref().map(|name| name.name.as_str());
+                self.add_check(table, expr, (*no_inherit, constraint.deferral), name, None).await
+            }
+            TableConstraintKind::UsingIndex { index, primary } => {
+                self.add_constraint_using_index(table, constraint, (index, *primary), notices).await
+            }
+            _ => self.add_key(table, table_key(constraint, &table.columns)?).await,
         }
     }
 
@@ -413,9 +423,11 @@ impl Run<'_> {
         let taken = |n: &str| catalog.name_taken(table.space, n);
         let name = match &key.name {
             Some(given) if taken(given) => return Err(duplicate(given)),
+            Some(given) if constraint_exists(table, given) => return Err(two_constraints(given, &table.name)),
             Some(given) => given.clone(),
             None if key.primary => choose_name(&[&table.name], "pkey", &taken),
             None => {
+                let taken = |n: &str| taken(n) || constraint_exists(table, n);
                 let columns = key.named_after().map(|at| table.columns[at].name.as_str());
                 choose_name(&[table.name.as_str()].into_iter().chain(columns).collect::<Vec<_>>(), "key", &taken)
             }

@@ -83,6 +83,21 @@ fn owner(options: &[SequenceOption], sequence: &Table, catalog: &Catalog) -> Res
     Ok(Some(true))
 }
 
+/// 0A000: the sequence of an identity column goes with it.
+fn refuse_of_identity(sequence: &Table, catalog: &Catalog) -> Result<()> {
+    let name = sequence.full_name();
+    let numbers = |column: &ColumnDef| !column.dropped && sequence_of(column).is_some_and(|of| of == name);
+    let is_identity = |column: &ColumnDef| Identity::of(column).is_some() && numbers(column);
+    match catalog.tables().find(|table| table.columns.iter().any(is_identity)) {
+        Some(table) => {
+            let error = EngineError::new("0A000", "cannot change ownership of identity sequence");
+            let detail = format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name);
+            Err(error.with_detail(detail))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Run<'_> {
     pub(crate) async fn alter_sequence(&self, alter: &AlterSequence) -> Result<Vec<EngineError>> {
         let name = relation(&alter.name)?;
@@ -96,6 +111,9 @@ impl Run<'_> {
         };
         self.require_owner_named(&name).await?;
         let owner = owner(&alter.options, sequence, &catalog)?;
+        if owner.is_some() {
+            refuse_of_identity(sequence, &catalog)?;
+        }
         let is_one = |table: &Table| match is_sequence(table) {
             true => Ok(()),
             false => Err(EngineError::new("42809", format!("\"{}\" is not a sequence", table.name))),

@@ -10,6 +10,7 @@ use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::stack::on_stack_for;
 use crate::statement::computed::Computing;
 use crate::statement::ddl::{check_name, choose_name};
+use crate::statement::foreign_keys::two_constraints;
 use crate::statement::run::Run;
 use crate::through::Called;
 use crate::values::{check_generated_not_null, live_columns};
@@ -149,10 +150,7 @@ impl Run<'_> {
         let sql = stored::constraint(&new.condition.text, &table.name)?;
         let taken = |n: &str| others.iter().any(|c| c.name == n) || taken.iter().any(|t| t == n);
         let name = match new.name.map(str::to_owned) {
-            Some(given) if taken(&given) => {
-                let message = format!("constraint \"{given}\" for relation \"{}\" already exists", table.name);
-                return Err(EngineError::new("42710", message));
-            }
+            Some(given) if taken(&given) => return Err(two_constraints(&given, &table.name)),
             Some(given) => given,
             None => {
                 let columns = Stored::read(&sql).map_or(vec![], |stored| columns_of(stored.expr()));
@@ -293,7 +291,8 @@ impl Run<'_> {
             // Its snapshot may not have the newest rows.
             return Err(unsupported(format!("adding a check constraint in a {level} transaction")));
         }
-        let taken: Vec<String> = table.indexes.iter().map(|i| i.name.clone()).collect();
+        let keys = table.indexes.iter().filter(|index| index.is_constraint()).map(|index| index.name.clone());
+        let taken: Vec<String> = keys.chain(table.foreign_keys.iter().map(|key| key.name.clone())).collect();
         let new = NewCheck { condition, form, name, column };
         let new = self.new_check(table, new, &table.checks, &taken).await?;
         let broken = stored::of_check(&new)?.expr().clone();

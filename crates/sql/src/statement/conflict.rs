@@ -215,11 +215,8 @@ impl Run<'_> {
                 "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
             ));
         }
-        // An expression may depend on any column.
-        let computed = |at: &usize| table.columns[*at].computed().is_some();
-        let has = |index: &Index, at: &usize| index.columns.contains(at) || index.columns.iter().any(computed);
-        let unique = |at: &usize| table.indexes.iter().any(|i| i.unique && has(i, at));
-        let takes_key = updating.source.assigned.iter().flatten().any(unique);
+        let of_key = |at: &usize| table.keys().any(|index| index.columns.contains(at));
+        let takes_key = updating.source.assigned.iter().flatten().any(of_key);
         let strength = if takes_key { RowLock::Exclusive } else { RowLock::NoKeyUpdate };
         let lock =
             async { self.cell.lock().await.open().lock_row(table, rid, version, strength, LockWait::Wait).await };

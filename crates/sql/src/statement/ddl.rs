@@ -54,6 +54,9 @@ pub(crate) fn table_spec(create: &CreateTable, catalog: &Catalog) -> Result<Tabl
         }
         columns.push(definition);
     }
+    if create.constraints.iter().any(|c| matches!(c.kind, TableConstraintKind::UsingIndex { .. })) {
+        return Err(EngineError::new("0A000", "cannot use an existing index in CREATE TABLE"));
+    }
     for constraint in create.constraints.iter().filter(|c| is_key(c)) {
         keys.push(table_key(constraint, &columns)?);
     }
@@ -215,7 +218,9 @@ pub(crate) fn table_key(constraint: &TableConstraint, columns: &[ColumnDef]) -> 
     let (names, index, primary) = match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, index } => (columns, index, true),
         TableConstraintKind::Unique { columns, index } => (columns, index, false),
-        TableConstraintKind::ForeignKey { .. } | TableConstraintKind::Check { .. } => {
+        TableConstraintKind::ForeignKey { .. }
+        | TableConstraintKind::Check { .. }
+        | TableConstraintKind::UsingIndex { .. } => {
             unreachable!("the caller handles these")
         }
     };

@@ -10,6 +10,7 @@ use crate::plan::bind::over::{Over, Part, Wanted};
 use crate::plan::planner::Asked;
 use crate::statement::changes::alone_over;
 use crate::statement::ddl::{duplicate, find_index};
+use crate::statement::describe::Sources;
 use crate::statement::foreign_keys::{NewKey, dependents, refuse_dependents};
 use crate::statement::generic::Slot;
 use crate::statement::kind::{Kind, Task, Writes};
@@ -40,7 +41,27 @@ fn commanded(tag: &str, notices: Vec<EngineError>) -> Done {
 
 impl Run<'_> {
     /// Carries a task out. `tag`: what the statement is called.
-    pub(crate) async fn statement(&self, (tag, task): (&'static str, Task<'_>)) -> Result<Done> {
+    pub(crate) async fn statement(&self, task: (&'static str, Task<'_>)) -> Result<Done> {
+        match Box::pin(self.carry_out(task)).await {
+            Err(refused) if refused.state.0 == "42501" => Err(self.named_first(refused).await),
+            done => done,
+        }
+    }
+
+    /// PostgreSQL asks for privileges when all names are known. So of a statement with a name that means nothing, that
+    /// is said.
+    async fn named_first(&self, refused: EngineError) -> EngineError {
+        let Some(tree) = self.tree.filter(|_| self.earlier.is_none()) else { return refused };
+        let catalog = self.cell.lock().await.open().catalog();
+        let sources = Sources { state: self.state, catalog: &catalog, info: self.info, tree: self.tree, parts: &[] };
+        let types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
+        match sources.describe(tree.statement(), &types) {
+            Err(wrong) if wrong.state.0.starts_with("42") && !matches!(wrong.state.0, "42501" | "42P18") => wrong,
+            _ => refused,
+        }
+    }
+
+    async fn carry_out(&self, (tag, task): (&'static str, Task<'_>)) -> Result<Done> {
         if let Some(done) = Box::pin(self.with_changes(task)).await? {
             return Ok(done);
         }
@@ -242,7 +263,7 @@ impl Run<'_> {
             }
             let (kind, dropped) = match drop.kind {
                 ObjectKind::Table => ("table", self.drop_table(&name, &catalog).await),
-                ObjectKind::Index => ("index", self.drop_index(&name, &catalog).await),
+                ObjectKind::Index => ("index", self.drop_index(&name, &catalog, (drop.cascade, &mut notices)).await),
                 ObjectKind::Sequence => ("sequence", self.drop_sequence(&name, &catalog).await),
                 ObjectKind::Role | ObjectKind::View | ObjectKind::Schema | ObjectKind::Type | ObjectKind::Domain => {
                     return Err(unsupported(tag));
@@ -252,7 +273,7 @@ impl Run<'_> {
                 Err(error) if drop.if_exists && matches!(error.state.0, "42P01" | "42704") => {
                     notices.push(notice("00000", format!("{kind} \"{}\" does not exist, skipping", name.name)));
                 }
-                // CASCADE of an index or a sequence has an effect only where it would drop what depends on it.
+                // CASCADE of a sequence has an effect only where it would drop what depends on it.
                 Err(error) if drop.cascade && error.message.ends_with("because other objects depend on it") => {
                     return Err(unsupported("CASCADE"));
                 }

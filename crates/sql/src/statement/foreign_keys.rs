@@ -137,11 +137,7 @@ impl<'n> NewKey<'n> {
         let taken = |name: &str| constraint_exists(table, name);
         let name = match self.name {
             Some(given) if taken(&given.name) => {
-                let (c, t) = (&given.name, &table.name);
-                return Err(EngineError::new(
-                    "42710",
-                    format!("constraint \"{c}\" for relation \"{t}\" already exists"),
-                ));
+                return Err(two_constraints(&given.name, &table.name));
             }
             Some(given) => given.name.clone(),
             None => {
@@ -152,6 +148,11 @@ impl<'n> NewKey<'n> {
         check_name(&name)?;
         Ok(name)
     }
+}
+
+/// 42710: a constraint of the table has the name.
+pub(crate) fn two_constraints(name: &str, table: &str) -> EngineError {
+    EngineError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
 }
 
 /// Whether a constraint of the table has the name.
@@ -175,7 +176,7 @@ fn referenced<'c>(name: &Name, catalog: &'c Catalog) -> Result<&'c Arc<Table>> {
     }
 }
 
-/// The unique index of exactly these columns, in any order.
+/// The oldest unique index of exactly these columns, in any order, whether it stands for a constraint or not.
 fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
     let repeated = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
     if repeated {
@@ -183,7 +184,8 @@ fn unique_index(table: &Table, columns: &[usize]) -> Result<ObjectId> {
         return Err(EngineError::new("42830", message));
     }
     let same = |index: &[usize]| index.len() == columns.len() && index.iter().all(|at| columns.contains(at));
-    let found = table.indexes.iter().find(|index| index.unique && !index.is_partial() && same(&index.columns));
+    let all = table.indexes.iter().filter(|index| index.unique && !index.is_partial() && same(&index.columns));
+    let found = all.min_by_key(|index| (!index.is_immediate(), index.oid));
     let none = || format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
     immediate(table, found.ok_or_else(|| EngineError::new("42830", none()))?)
 }

@@ -214,6 +214,7 @@ impl Run<'_> {
         }
         let filtered = create.filter.is_some();
         let plain = !computes
+            && !create.unique
             && included.is_empty()
             && !create.nulls_not_distinct
             && options.iter().all(|option| *option == KeyOption::default());
@@ -239,7 +240,13 @@ impl Run<'_> {
         Ok(table.columns.len() - 1)
     }
 
-    pub(crate) async fn drop_index(&self, name: &RelationName, catalog: &Catalog) -> Result<()> {
+    /// With CASCADE, also the foreign keys that refer to what it makes unique.
+    pub(crate) async fn drop_index(
+        &self,
+        name: &RelationName,
+        catalog: &Catalog,
+        (cascade, notices): (bool, &mut Vec<EngineError>),
+    ) -> Result<()> {
         let Some((table, index)) = find_index(catalog, name) else {
             let other = EngineError::new("42809", format!("\"{}\" is not an index", name.name));
             if catalog.table(name).is_some() {
@@ -252,14 +259,17 @@ impl Run<'_> {
         };
         self.info.actor(catalog).require_dropper(catalog, (table.oid, table.space), ("index", &index.name))?;
         let shown = shown_relation(table.space, &index.name, catalog);
-        if index.primary {
+        if index.is_constraint() {
             let (name, on) = (&index.name, shown_relation(table.space, &table.name, catalog));
             let message = format!("cannot drop index {shown} because constraint {name} on table {on} requires it");
             let hint = format!("You can drop constraint {name} on table {on} instead.");
             return Err(EngineError::new("2BP01", message).with_hint(hint));
         }
         let needs = dependents(catalog, table, &[], |key| key.index == index.oid);
-        refuse_dependents(&format!("index {shown}"), &needs, catalog, |_| format!("index {shown}"))?;
+        match cascade {
+            true => self.drop_dependents(&needs, notices).await?,
+            false => refuse_dependents(&format!("index {shown}"), &needs, catalog, |_| format!("index {shown}"))?,
+        }
         let run = async { self.cell.lock().await.open().drop_index(index).await };
         self.cancel.run(run).await?;
         self.tidy_index(&table.full_name(), index.extras.is_some()).await

@@ -13,6 +13,7 @@ use crate::pgcatalog::{constraint_definition, type_with_digits};
 use crate::statement::target::Target;
 use crate::values::{is_sequence, live_columns};
 use std::sync::Arc;
+use terrace_engine::catalog::extras::Extras;
 use terrace_engine::{Catalog, ColumnDef, DataType, EngineError, Index, Placing, Result, Table};
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{CreateIndex, CreateTable, LikeOption, Statement, TableLike};
@@ -86,8 +87,7 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
             table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), shown(&c.sql, &said))),
         );
     }
-    if let Some(index) =
-        table.indexes.iter().find(|i| takes(LikeOption::Indexes) && i.extras.is_some() && !i.is_constraint())
+    if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && !i.is_constraint() && !is_plain(i))
     {
         return Err(unsupported(format!("LIKE that copies index \"{}\"", index.name)));
     }
@@ -98,9 +98,10 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
     let on = format!("{schema}.{}", quoted(target));
     let mut others = vec![];
     for index in table.indexes.iter().filter(|_| takes(LikeOption::Indexes)) {
-        match index.unique {
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        match index.is_constraint() {
             true => parts.push(constraint_definition(table, index)),
-            false => others.push(format!("CREATE INDEX ON {on} {}", columns(table, index))),
+            false => others.push(format!("CREATE {unique}INDEX ON {on} {}", columns(table, index))),
         }
     }
     Ok((create(target, &parts), others))
@@ -136,6 +137,11 @@ fn own_name(of: DataType, catalog: &Catalog) -> Option<String> {
     let own = single.own()?;
     let space = catalog.space_of_type(own.oid)?;
     Some(format!("{}{brackets}", shown_type(own.oid, (space, own.name), catalog)))
+}
+
+/// Whether an index is its columns, and nothing else.
+fn is_plain(index: &Index) -> bool {
+    index.extras.as_ref().is_none_or(|extras| **extras == Extras::plain(index.columns.len()))
 }
 
 /// The columns of an index, in parentheses.

@@ -7,7 +7,7 @@ use crate::parse::qualified::moved_sequence;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{relation, stored};
 use crate::statement::ddl::{check_name, find_index};
-use crate::statement::foreign_keys::constraint_exists;
+use crate::statement::foreign_keys::{constraint_exists, two_constraints};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::is_sequence;
@@ -88,6 +88,9 @@ impl Run<'_> {
             check_name(to)?;
             actor.require_owner(&catalog, table.oid, ("index", &index.name))?;
             actor.permit_beside(&catalog, table)?;
+            if index.is_constraint() && constraint_exists(table, to) && !catalog.name_taken(table.space, to) {
+                return Err(two_constraints(to, &table.name));
+            }
             let (table, oid) = (self.alone(&table.full_name()).await?, index.oid);
             let run = async { self.cell.lock().await.open().rename_index(&table, oid, to).await };
             return self.cancel.run(run).await.map(|_| Some(vec![]));
@@ -159,19 +162,17 @@ impl Run<'_> {
 
     async fn rename_constraint(&self, table: &Arc<Table>, old: &str, new: &str) -> Result<Arc<Table>> {
         check_name(new)?;
+        let free = || match constraint_exists(table, new) {
+            true => Err(two_constraints(new, &table.name)),
+            false => Ok(()),
+        };
         if let Some(key) = table.foreign_keys.iter().find(|key| key.name == old) {
-            if constraint_exists(table, new) {
-                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-                return Err(EngineError::new("42710", message));
-            }
+            free()?;
             let renamed = ForeignKey { name: new.into(), ..ForeignKey::clone(key) };
             return self.alter_foreign_key(table, renamed).await;
         }
         if let Some(at) = table.checks.iter().position(|c| c.name == old) {
-            if table.checks.iter().any(|c| c.name == new) {
-                let message = format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-                return Err(EngineError::new("42710", message));
-            }
+            free()?;
             let mut checks = table.checks.clone();
             checks[at].name = new.to_owned();
             return self.set_checks(table, checks).await;
@@ -179,6 +180,9 @@ impl Run<'_> {
         let index = table.indexes.iter().find(|i| i.is_constraint() && i.name == old);
         let missing = || format!("constraint \"{old}\" for table \"{}\" does not exist", table.name);
         let oid = index.ok_or_else(|| EngineError::new("42704", missing()))?.oid;
+        if !self.begin_statement().await.name_taken(table.space, new) {
+            free()?;
+        }
         let rename = async { self.cell.lock().await.open().rename_index(table, oid, new).await };
         self.cancel.run(rename).await
     }

@@ -131,21 +131,27 @@ impl Run<'_> {
         for batch in collected.iter() {
             let mut changes = source.changes(batch)?;
             // Of several changes of one row the first counts.
-            changes.retain_mut(|change| match first.remove(&change.rid.encode()) {
-                Some(numbers) => {
-                    change.number(&source, numbers);
-                    true
-                }
-                None => false,
+            changes.retain_mut(|change| {
+                let numbers = first.remove(&change.rid.encode());
+                numbers.map(|numbers| change.number(&source, numbers)).is_some()
             });
             if let Some(by) = &computing {
                 self.compute_again(source.table, by, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
                     .await?;
             }
-            let (mut checked, checked_before) = (vec![], rows.len());
+            let (mut checked, checked_before, mut refused) = (vec![], rows.len(), Ok(()));
             for change in changes {
                 self.cancel.check()?;
-                let Some(row) = self.apply(&source, change).await? else { continue };
+                let row = match self.apply(&source, change).await {
+                    Ok(Some(row)) => row,
+                    Ok(None) => continue,
+                    // A row before it may not meet the conditions.
+                    Err(error) if error.state.0.starts_with("23") => {
+                        refused = Err(error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                };
                 count += 1;
                 if returning {
                     memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
@@ -156,6 +162,7 @@ impl Run<'_> {
             }
             let new = if returning { &rows[checked_before..] } else { &checked };
             self.check_options(source.table, source.options.as_ref(), new).await?;
+            refused?;
         }
         assert!(first.is_empty(), "invariant 3: each row has been changed once");
         self.follow_foreign_keys().await?;

@@ -1,14 +1,15 @@
 //! INSERT, UPDATE and DELETE within WITH.
 //!
 //! 1. They are carried out in the order in which they stand, each once and to its end, before the statement that they
-//!    belong to. What they return is kept in memory: that is what their names mean.
+//!    belong to. What they return is kept in memory: that is what their names mean. A query that names none of them is
+//!    answered before them, as in PostgreSQL, and its rows are kept in memory.
 //! 2. In PostgreSQL all parts of a statement see the tables as they were before it. Here a part would see what an
 //!    earlier one has changed. So the statement is refused (0A000) where a part reads a table that an earlier one has
 //!    changed, or may have changed by the action of a foreign key, or changes its rows.
 //! 3. All parts read with the snapshot that is taken before the first one.
 //! 4. Foreign keys are looked at when all parts are done, with a snapshot of that time.
 use crate::error::{from_arrow, unsupported};
-use crate::parse::relation;
+use crate::parse::{qualified, relation};
 use crate::plan::returned::Returned;
 use crate::statement::describe::Sources;
 use crate::statement::kind::{Kind, Task, Work};
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Catalog, DataType, EngineError, Result, Table};
-use terrace_grammar::statement::{At, ConflictAction, Cte, Statement, With};
+use terrace_grammar::statement::{At, ConflictAction, Cte, Name, Node, Query, Statement, With, walk};
 use terrace_storage::ObjectId;
 
 /// The parts of a statement that have been carried out.
@@ -138,6 +139,31 @@ fn names(before: &[Cte], cte: &Cte) -> bool {
     before.iter().any(|other| other.name.name == cte.name.name)
 }
 
+/// The statement without the changes in its WITH, where it is a query that names none of them.
+fn apart(task: Task<'_>, with: &With) -> Option<Query> {
+    let Task::Query(query) = task else { return None };
+    // What is wrong with these is found where the statement is planned with them.
+    let repeated = (0..with.ctes.len()).any(|at| names(&with.ctes[..at], &with.ctes[at]));
+    if repeated || with.ctes.iter().any(|cte| is_change(cte) && !cte.columns.is_empty()) {
+        return None;
+    }
+    let mut apart = query.clone();
+    let kept: Vec<Cte> = with.ctes.iter().filter(|cte| !is_change(cte)).cloned().collect();
+    apart.with = (!kept.is_empty()).then(|| With { ctes: kept, ..with.clone() });
+    let mut named = false;
+    walk(Node::Query(&apart), &mut |node| {
+        if let Node::Query(query) = node {
+            let mut tables = vec![];
+            qualified::tables(query, &mut tables);
+            let means = |table: &Name, cte: &Cte| table.parts().len() == 1 && table.last().name == cte.name.name;
+            let changes = || with.ctes.iter().filter(|cte| is_change(cte));
+            named |= tables.iter().any(|table| changes().any(|cte| means(table, cte)));
+        }
+        !named
+    });
+    (!named).then_some(apart)
+}
+
 impl Run<'_> {
     /// A statement with changes in its WITH; `None`: it is another one.
     pub(crate) async fn with_changes(&self, task: Task<'_>) -> Result<Option<Done>> {
@@ -145,6 +171,10 @@ impl Run<'_> {
         refuse_form(with)?;
         let mut earlier = Earlier::default();
         self.begin_statement().await; // Invariant 3: the parts take no other.
+        let before = match apart(task, with) {
+            Some(query) => Some(Box::pin(self.kept(Task::Query(&query), &earlier)).await?),
+            None => None,
+        };
         for (number, cte) in with.ctes.iter().enumerate().filter(|(_, cte)| is_change(cte)) {
             let change = whole(&cte.statement, with, number)?;
             let (part, rows) = {
@@ -161,8 +191,19 @@ impl Run<'_> {
             earlier.parts.push(part);
             earlier.rows.extend(rows);
         }
-        let run = Run { earlier: Some(&earlier), ..*self };
-        let done = match Box::pin(run.statement(("", task))).await? {
+        let done = match before {
+            Some(done) => done,
+            None => Box::pin(self.kept(task, &earlier)).await?,
+        };
+        self.begin_statement().await;
+        self.follow_foreign_keys().await?;
+        Ok(Some(done))
+    }
+
+    /// The statement that the parts belong to, carried out behind those; its rows are kept.
+    async fn kept(&self, task: Task<'_>, earlier: &Earlier) -> Result<Done> {
+        let run = Run { earlier: Some(earlier), ..*self };
+        Ok(match Box::pin(run.statement(("", task))).await? {
             Done::Rows(stream) => {
                 let schema = stream.schema();
                 let rows = self.drain(stream).await?;
@@ -171,10 +212,7 @@ impl Run<'_> {
                 Done::Rows(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
             }
             other => other,
-        };
-        self.begin_statement().await;
-        self.follow_foreign_keys().await?;
-        Ok(Some(done))
+        })
     }
 
     /// What a change returns, and its rows.

@@ -1,5 +1,7 @@
 //! Tables changed and emptied: what is seen, what a rollback and a restart leave, what becomes of the pages.
+use crate::catalog::extras::Extras;
 use crate::catalog::{ColumnDef, IndexSpec, Statistics, Table};
+use crate::ddl::NewConstraint;
 use crate::testing::*;
 use crate::txn::{Isolation, Scan, Txn};
 use crate::types::{DataType, Datum};
@@ -173,6 +175,52 @@ fn a_primary_key_is_added_where_rows_allow_it() {
         txn.rename_table(&bare, "renamed").await.unwrap();
         txn.commit().await.unwrap();
         assert!(db.catalog().table("t").is_none() && db.catalog().table("renamed").is_some());
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn a_plain_unique_index_becomes_a_constraint() {
+    simulate(16, |env| async move {
+        let devices = devices();
+        let config = EngineConfig::default();
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let columns = vec![ColumnDef::new("id", DataType::Int4), ColumnDef::new("v", DataType::Int4)];
+        let spec = crate::TableSpec { name: "t".into(), columns, indexes: vec![] };
+        let t = txn.create_table(spec).await.unwrap();
+        let plain = |name: &str, column: usize| IndexSpec {
+            name: name.into(),
+            columns: vec![column],
+            unique: true,
+            primary: false,
+            extras: Some(Extras::plain(1).into()),
+        };
+        let t = txn.create_index(&t, plain("by_id", 0)).await.unwrap();
+        let t = txn.create_index(&t, plain("by_v", 1)).await.unwrap();
+        txn.insert(&t, &[Datum::Int4(1), Datum::Null]).await.unwrap();
+        txn.commit().await.unwrap();
+        let index = |t: &Table, name: &str| t.indexes.iter().find(|i| i.name == name).unwrap().clone();
+        let primary = NewConstraint { primary: true, deferrable: false, deferred: false };
+        let mut txn = db.begin(ReadCommitted);
+        let refused = txn.make_constraint(&t, index(&t, "by_v").oid, primary).await.unwrap_err();
+        assert_eq!(refused.state.0, "23502");
+        txn.rollback().await.unwrap();
+        let mut txn = db.begin(ReadCommitted);
+        let t = txn.make_constraint(&t, index(&t, "by_id").oid, primary).await.unwrap();
+        assert!(t.indexes[0].primary && t.columns[0].not_null && index(&t, "by_id").extras.is_none());
+        assert_eq!(txn.drop_index(&t.indexes[0]).await.unwrap_err().state.0, "2BP01");
+        txn.commit().await.unwrap();
+        db.close().await.unwrap();
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        let t = current(&db, "t").await;
+        assert!(t.indexes[0].primary && t.indexes[0].is_constraint());
+        assert!(index(&t, "by_v").unique && !index(&t, "by_v").is_constraint());
+        let e = db.begin(ReadCommitted).insert(&t, &[Datum::Int4(1), Datum::Null]).await.unwrap_err();
+        assert_eq!(e.state.0, "23505");
+        let mut txn = db.begin(ReadCommitted);
+        txn.drop_index(&index(&t, "by_v")).await.unwrap();
+        txn.commit().await.unwrap();
         clean(&db).await;
     });
 }

@@ -4,7 +4,7 @@ use crate::txn::{Isolation, LockWait, RowLock, RowLockOutcome, UpdateOutcome};
 use crate::{Database, EngineError, Result, Table, Txn};
 use Isolation::{ReadCommitted, RepeatableRead};
 use LockWait::{NoWait, Skip, Wait};
-use RowLock::{Exclusive, Share};
+use RowLock::{Exclusive, KeyShare, NoKeyUpdate, Share};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -245,4 +245,81 @@ fn lockers_and_writers_together_lose_no_update() {
             clean(&db).await;
         });
     }
+}
+
+#[test]
+fn a_lock_of_the_key_does_not_mind_updates_that_leave_it() {
+    simulate(7, |env| async move {
+        let db = database(&env).await;
+        let t = table(&db, "t").await;
+        put(&db, &t, 1, 10).await;
+        for isolation in [ReadCommitted, RepeatableRead] {
+            let mut a = db.begin(isolation);
+            a.begin_statement();
+            let (rid, _, version) = get(&mut a, &t, 1).await.unwrap();
+            // One has committed, and one is under way.
+            updated(db.clone(), t.clone(), 1, 11).await.unwrap();
+            let mut b = db.begin(ReadCommitted);
+            set(&mut b, &t, 1, 12).await.unwrap();
+            assert!(is_locked(a.lock_row(&t, rid, version, KeyShare, NoWait).await), "the version that it sees");
+            let stronger = a.lock_row(&t, rid, version, Share, NoWait).await;
+            assert_eq!(code(&stronger.unwrap_err()), "55P03");
+            b.commit().await.unwrap();
+            let stronger = a.lock_row(&t, rid, version, Share, NoWait).await;
+            match isolation {
+                ReadCommitted => assert!(matches!(stronger, Ok(RowLockOutcome::Changed { .. }))),
+                _ => assert_eq!(code(&stronger.unwrap_err()), "40001"),
+            }
+        }
+        // A deletion is another thing.
+        let mut a = db.begin(ReadCommitted);
+        a.begin_statement();
+        let (rid, _, version) = get(&mut a, &t, 1).await.unwrap();
+        updated(db.clone(), t.clone(), 1, 13).await.unwrap();
+        let mut b = db.begin(ReadCommitted);
+        b.begin_statement();
+        let (_, _, newest) = get(&mut b, &t, 1).await.unwrap();
+        b.delete(&t, rid, newest).await.unwrap();
+        assert_eq!(code(&a.lock_row(&t, rid, version, KeyShare, NoWait).await.unwrap_err()), "55P03");
+        b.commit().await.unwrap();
+        assert!(matches!(a.lock_row(&t, rid, version, KeyShare, NoWait).await, Ok(RowLockOutcome::Gone)));
+        drop(a);
+        clean(&db).await;
+    });
+}
+
+#[test]
+fn going_back_to_a_savepoint_lets_go_of_the_locks_since() {
+    simulate(8, |env| async move {
+        let db = database(&env).await;
+        let t = table(&db, "t").await;
+        put(&db, &t, 1, 10).await;
+        put(&db, &t, 2, 20).await;
+        let mut a = db.begin(ReadCommitted);
+        assert!(is_locked(lock(&mut a, &t, 1, KeyShare, Wait).await));
+        let mark = a.savepoint();
+        assert!(is_locked(lock(&mut a, &t, 1, Exclusive, Wait).await));
+        assert!(is_locked(lock(&mut a, &t, 2, Exclusive, Wait).await));
+        let waits = session(&env, {
+            let (db, t) = (db.clone(), t.clone());
+            async move {
+                let mut b = db.begin(ReadCommitted);
+                let outcome = lock(&mut b, &t, 1, NoKeyUpdate, Wait).await;
+                b.rollback().await.unwrap();
+                outcome
+            }
+        });
+        rest(&env).await;
+        assert!(waits.lock().is_none());
+        a.rollback_to(mark).await.unwrap();
+        rest(&env).await;
+        assert!(is_locked(waits.lock().take().expect("woken")));
+        let mut b = db.begin(ReadCommitted);
+        assert!(is_locked(lock(&mut b, &t, 2, Exclusive, NoWait).await));
+        assert_eq!(code(&lock(&mut b, &t, 1, Exclusive, NoWait).await.unwrap_err()), "55P03", "the first is kept");
+        a.commit().await.unwrap();
+        b.rollback().await.unwrap();
+        assert_eq!(db.0.locks.entries(), 0);
+        clean(&db).await;
+    });
 }

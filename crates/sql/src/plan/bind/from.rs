@@ -109,6 +109,12 @@ impl Binder<'_> {
         self.item(item, around, Some(&scope))
     }
 
+    /// An item of FROM or USING beside what a statement changes, the first relation of `left`.
+    pub(super) fn beside_target(&self, item: &FromItem, left: &Source, around: Around<'_>) -> Result<Source> {
+        let scope = Scope { behind_target: true, ..Scope::new(left, around.scope, around.ctes) };
+        self.item(item, around, Some(&scope))
+    }
+
     /// `before`: what stands before it, for LATERAL.
     fn item(&self, item: &FromItem, around: Around<'_>, before: Option<&Scope<'_>>) -> Result<Source> {
         match item {

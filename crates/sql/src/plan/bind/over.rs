@@ -150,7 +150,7 @@ impl Binder<'_> {
         let around = Around { scope: None, ctes: &ctes };
         let Target { mut source, row, conditions } = self.rows_over(over)?;
         for item in over.from {
-            let right = self.behind(item, &source, around)?;
+            let right = self.beside_target(item, &source, around)?;
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
         }
         let mut addressed = vec![];

@@ -107,6 +107,8 @@ pub(super) struct Scope<'s> {
     pub(super) named: RefCell<Vec<(Column, At)>>,
     /// Relations whose whole rows windows read, and where.
     pub(super) rows: RefCell<Vec<(String, At)>>,
+    /// The first relation is what the statement changes: nothing that stands beside it in FROM may name it.
+    pub(super) behind_target: bool,
 }
 
 impl<'s> Scope<'s> {
@@ -129,6 +131,7 @@ impl<'s> Scope<'s> {
             windows: RefCell::default(),
             named: RefCell::default(),
             rows: RefCell::default(),
+            behind_target: false,
         }
     }
 
@@ -150,6 +153,7 @@ impl<'s> Scope<'s> {
         let mut around = self.around;
         while let Some(scope) = around {
             if let Some(found) = scope.own(name)? {
+                scope.refuse_target(&found, at)?;
                 scope.note(&found, at);
                 return outer(found, scope);
             }
@@ -169,6 +173,21 @@ impl<'s> Scope<'s> {
             [one] => wrong(at, "42703", format!("column \"{}\" does not exist", one.name)),
             [table, _] | [_, table, _] => self.missing(table, at),
             _ => unsupported("a name of three parts"),
+        }
+    }
+
+    /// 42P10 of a column of what the statement changes, where it may not be named.
+    fn refuse_target(&self, column: &Expr, at: At) -> Result<()> {
+        let target = self.source.relations.first().filter(|_| self.behind_target);
+        match target.filter(|target| target.columns.iter().any(|(_, own)| own == column)) {
+            None => Ok(()),
+            Some(Relation { name, .. }) => {
+                let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+                let hint = format!(
+                    "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+                );
+                fail(at, EngineError::new("42P10", message).with_hint(hint))
+            }
         }
     }
 
