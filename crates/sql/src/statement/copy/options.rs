@@ -13,6 +13,8 @@ pub struct CopyFormat {
     pub(crate) null: String,
     /// The first line is a header: passed over, or written.
     pub(crate) header: bool,
+    /// What is read of it has to be the columns' names.
+    pub(crate) matched: bool,
     /// `None`: text format, or binary.
     pub(crate) csv: Option<Csv>,
 }
@@ -93,13 +95,29 @@ enum Kind {
     Binary,
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Header {
+    No,
+    Yes,
+    Match,
+}
+
+fn header(option: &NamedOption) -> Result<Header> {
+    match &option.value {
+        OptionValue::Text(text) if text.eq_ignore_ascii_case("match") => Ok(Header::Match),
+        _ => switch(option).map(|on| if on { Header::Yes } else { Header::No }).map_err(|error| {
+            EngineError::new(error.state.0, format!("{} requires a Boolean value or \"match\"", option.name.name))
+        }),
+    }
+}
+
 /// Options as they were given.
 #[derive(Default)]
 struct Given {
     kind: Option<Kind>,
     delimiter: Option<char>,
     null: Option<String>,
-    header: Option<bool>,
+    header: Option<Header>,
     freeze: Option<bool>,
     encoding: Option<String>,
     quote: Option<char>,
@@ -144,13 +162,10 @@ impl Given {
                 "binary" => once(&mut self.kind, Kind::Binary),
                 other => Err(EngineError::new("22023", format!("COPY format \"{other}\" not recognized"))),
             },
-            "header" if matches!(&option.value, OptionValue::Text(text) if text.eq_ignore_ascii_case("match")) => {
-                Err(unsupported("HEADER MATCH"))
-            }
             "freeze" => once(&mut self.freeze, switch(option)?),
             "delimiter" => once(&mut self.delimiter, character(option)?),
             "null" => once(&mut self.null, text(option)?.to_owned()),
-            "header" => once(&mut self.header, switch(option)?),
+            "header" => once(&mut self.header, header(option)?),
             "quote" => once(&mut self.quote, character(option)?),
             "escape" => once(&mut self.escape, character(option)?),
             "force_quote" => once(&mut self.force_quote, Columns::of(option)?),
@@ -172,7 +187,11 @@ impl Given {
         if binary && let Some((name, _)) = of_text.iter().find(|(_, given)| *given) {
             return Err(EngineError::new("42601", format!("cannot specify {name} in BINARY mode")));
         }
-        if binary && self.header == Some(true) {
+        if to && self.header == Some(Header::Match) {
+            return Err(EngineError::new("0A000", "cannot use \"match\" with HEADER in COPY TO"));
+        }
+        let header = self.header.unwrap_or(Header::No);
+        if binary && header != Header::No {
             return Err(EngineError::new("0A000", "cannot specify HEADER in BINARY mode"));
         }
         if to && self.freeze == Some(true) {
@@ -180,9 +199,9 @@ impl Given {
         }
         let delimiter = one_byte(self.delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "delimiter")?;
         let null = self.null.clone().unwrap_or(if is_csv { "" } else { "\\N" }.into());
-        let header = self.header.unwrap_or(false);
         let csv = self.csv_options(to)?;
-        let format = CopyFormat { binary, delimiter, null, header, csv };
+        let (matched, header) = (header == Header::Match, header != Header::No);
+        let format = CopyFormat { binary, delimiter, null, header, matched, csv };
         check(&format)?;
         Ok(format)
     }
