@@ -1,7 +1,8 @@
 //! `COPY ... TO ... (FORMAT parquet)`: rows as a Parquet file, which is handed on in parts.
 //!
-//! 1. A column whose type Parquet has keeps it. Any other (numeric without a scale, json, interval, uuid, char(n), enums,
-//!    arrays, rows) becomes text, as a client is shown it. Infinite dates and times, which Parquet has not, are refused.
+//! 1. A column whose type Parquet has keeps it. Any other (numeric without a scale, json, interval, uuid, char(n),
+//!    enums, arrays, rows) becomes text, as a client is shown it. Infinite dates and times, which Parquet has not, are
+//!    refused.
 //! 2. Memory holds one group of rows, of about [`GROUP_BYTES`] when it is compressed.
 //!
 //! Source: Apache Parquet's format, written by the crate `parquet`.

@@ -86,7 +86,7 @@ impl Connection {
         };
         let parameters = inferred.into_iter().enumerate().map(oid).collect();
         wire.notices(&prepared.notices);
-        self.session.keep(name, Named { prepared, parameters })?;
+        self.session.keep(name, Named { prepared, parameters, by_prepare: None })?;
         wire.put(Answer::ParseComplete(ParseComplete::new()));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Files of the server in FROM, by their path: `SELECT * FROM '/data/sales.parquet'`. ([`csv`], [`parquet`].)
 //!
-//! 1. A file's columns are found when the statement is planned, and its rows are read when it runs. A file whose columns
-//!    are others by then is refused (0A000).
+//! 1. A file's columns are found when the statement is planned, and its rows are read when it runs. A file whose
+//!    columns are others by then is refused (0A000).
 //! 2. Each column has one of the engine's types, and each value is one of that type. What has no such type is refused;
 //!    a value that is not of its column's type is an error.
 //! 3. A thread of its own reads the file, at most [`AHEAD`] batches ahead of who takes them, and ends when nobody does.

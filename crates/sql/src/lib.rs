@@ -1,4 +1,5 @@
-//! SQL over the engine: sessions, parsing, planning with DataFusion, changes of rows, `pg_catalog`. No files, no pages.
+//! SQL over the engine: sessions, parsing, planning with DataFusion, changes of rows, `pg_catalog`. No pages, and no
+//! files but those that queries name.
 //!
 //! In: SQL text and parameters. Out: Arrow batches, command tags, errors with SQLSTATE. DataFusion plans queries and
 //! the query part of changes; everything else is carried out here, on the engine's typed API.
@@ -17,6 +18,7 @@
 //! functions     the functions, operators and casts that queries call
 //! observe       what goes on, counted and shown
 //! parse         from text to trees
+//! files         Parquet and CSV files of the server in FROM
 //! notify        LISTEN and NOTIFY
 //! transaction   what a running statement stands on
 //! values, ...   leaves: values, casts, errors, memory, cancelling, settings

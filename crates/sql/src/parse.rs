@@ -10,6 +10,7 @@ pub(crate) mod qualified;
 pub(crate) mod sequence_calls;
 pub(crate) mod shown;
 pub(crate) mod stored;
+pub(crate) mod titles;
 pub(crate) mod types;
 
 use terrace_engine::{Among, EngineError, RelationName, Result, Space};

@@ -52,8 +52,20 @@ pub(crate) struct System {
     pub(crate) voice: Arc<crate::notify::Voice>,
     /// The session's transaction.
     pub(crate) cell: crate::transaction::TxnCell,
+    /// The session's, by name.
+    pub(crate) prepared: Arc<parking_lot::Mutex<std::collections::BTreeMap<String, PreparedStatement>>>,
     /// What `random()` takes its numbers from, once it was called.
     pub(crate) random: Arc<parking_lot::Mutex<Option<crate::functions::random::Random>>>,
+}
+
+/// A prepared statement, as `pg_prepared_statements` shows it.
+pub(crate) struct PreparedStatement {
+    /// What the client sent.
+    pub(crate) text: Arc<str>,
+    pub(crate) parameters: Vec<terrace_engine::DataType>,
+    pub(crate) by_prepare: bool,
+    /// Microseconds since 1970.
+    pub(crate) at: i64,
 }
 
 impl std::fmt::Debug for System {

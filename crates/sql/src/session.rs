@@ -142,8 +142,7 @@ impl Session {
             settings: Arc::new(Mutex::new(Settings::of_login(user))),
             voice: Arc::new(Voice::new(&database.hub, pid)),
         };
-        let settings = shared.settings.clone();
-        let viewer = settings.lock().viewer().clone();
+        let (settings, viewer) = (shared.settings.clone(), shared.settings.lock().viewer().clone());
         let system = System {
             engine: database.engine.clone(),
             observed: database.observed.clone(),
@@ -154,6 +153,7 @@ impl Session {
             voice: shared.voice.clone(),
             cell: shared.cell.clone(),
             random: Arc::default(),
+            prepared: Arc::default(),
         };
         Session {
             database: database.clone(),

@@ -11,6 +11,7 @@ pub(crate) mod alter;
 mod alter_sequence;
 mod alter_type;
 mod alter_view;
+mod beside;
 pub(crate) mod changes;
 pub(crate) mod checks;
 mod comment;

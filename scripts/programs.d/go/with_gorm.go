@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"gorm.io/driver/postgres"
@@ -50,32 +47,8 @@ func (Later) TableName() string { return "authors" }
 
 var db *gorm.DB
 
-func same(found, wanted any) error {
-	if !reflect.DeepEqual(found, wanted) {
-		return fmt.Errorf("%v instead of %v", found, wanted)
-	}
-	return nil
-}
-
-func all(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func main() {
-	version := "?"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			if dep.Path == "gorm.io/gorm" {
-				version = dep.Version
-			}
-		}
-	}
-	fmt.Println("version", version)
+	fmt.Println("version", versionOf("gorm.io/gorm"))
 	var err error
 	options := &gorm.Config{Logger: logger.Default.LogMode(logger.Silent), TranslateError: true}
 	if db, err = gorm.Open(postgres.Open(""), options); err != nil {
@@ -93,12 +66,8 @@ func main() {
 		{"transactions", transactions}, {"locks", locks}, {"errors", mistakes}, {"raw", raw}, {"deletes", deletes},
 		{"migrates_changes", func() error { return db.AutoMigrate(&Later{}) }}, {"migrator", migrator}, {"column_types", columnTypes}, {"drops", drops},
 	}
-	for _, check := range checks {
-		if err := check.run(); err != nil {
-			fmt.Printf("no %s: %.300s\n", check.name, strings.Join(strings.Fields(err.Error()), " "))
-		} else {
-			fmt.Println("ok", check.name)
-		}
+	for _, one := range checks {
+		check(one.name, one.run())
 	}
 }
 

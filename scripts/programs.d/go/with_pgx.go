@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,27 +18,10 @@ import (
 
 var ctx = context.Background()
 
-func same(found, wanted any) error {
-	if !reflect.DeepEqual(found, wanted) {
-		return fmt.Errorf("%v instead of %v", found, wanted)
-	}
-	return nil
-}
-
 func fails(code string, err error) error {
 	var of *pgconn.PgError
 	if !errors.As(err, &of) || of.Code != code {
 		return fmt.Errorf("%v instead of %s", err, code)
-	}
-	return nil
-}
-
-// The first error.
-func all(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -59,19 +39,8 @@ func checked[T any](wanted T, db *pgx.Conn, text string, args ...any) error {
 	return same(found, wanted)
 }
 
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			if dep.Path == "github.com/jackc/pgx/v5" {
-				return dep.Version
-			}
-		}
-	}
-	return "?"
-}
-
 func main() {
-	fmt.Println("version", version())
+	fmt.Println("version", versionOf("github.com/jackc/pgx/v5"))
 	db, err := pgx.Connect(ctx, "")
 	if err != nil {
 		fmt.Println("no connects:", err)
@@ -111,12 +80,8 @@ func main() {
 		{"cancelled", func() error { return cancelled() }},
 		{"enums", func() error { return enums(db) }},
 	}
-	for _, check := range checks {
-		if err := check.run(); err != nil {
-			fmt.Printf("no %s: %.300s\n", check.name, strings.Join(strings.Fields(err.Error()), " "))
-		} else {
-			fmt.Println("ok", check.name)
-		}
+	for _, one := range checks {
+		check(one.name, one.run())
 		if db.PgConn().TxStatus() != 'I' {
 			_, _ = db.Exec(ctx, "ROLLBACK")
 		}

@@ -65,6 +65,31 @@ async fn csv_in() {
 }
 
 #[tokio::test]
+async fn a_header_that_has_to_match() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    let copied = async |columns: &str, format: &str, data: &str| {
+        let sql = format!("COPY t {columns} FROM STDIN (HEADER match, FORMAT {format})");
+        send(&client, &sql, &[data]).await
+    };
+    assert_eq!(copied("", "text", "id\tv\tw\tx\n1\ta\tb\t1.5\n").await.unwrap(), 1);
+    assert_eq!(copied("(w, id)", "csv", "w,\"id\"\nq,2\n").await.unwrap(), 1);
+    assert_eq!(copied("(w, id)", "csv", "").await.unwrap(), 0);
+    for (format, data, message) in [
+        ("text", "id\tw\n", "column name mismatch in header line field 1: got \"id\", expected \"w\""),
+        ("text", "w\t\\N\n", "column name mismatch in header line field 2: got null value (\"\\N\"), expected \"id\""),
+        ("csv", "w\n", "wrong number of fields in header line: got 1, expected 2"),
+        ("csv", "w,id,v\n", "wrong number of fields in header line: got 3, expected 2"),
+    ] {
+        let error = copied("(w, id)", format, data).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!((error.code().code(), error.message()), ("22P04", message));
+    }
+    assert_eq!(rows(&client, "SELECT id, w FROM t ORDER BY id").await.unwrap(), ["1|b", "2|q"]);
+}
+
+#[tokio::test]
 async fn bad_rows_say_where_and_leave_nothing() {
     let server = Server::start().await;
     let client = server.client().await;

@@ -40,7 +40,8 @@ const EVERY_TYPE: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok');
         'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '2026-11-27', '12:30:00.000001', '1999-12-31 23:59:59.999999',
         '2026-11-27 12:00+02', '1 day 2 hours', '{\"a\":  1}', '{\"b\": 2}', '{1,NULL}', 'ok');
     INSERT INTO every (b) VALUES (NULL);
-    INSERT INTO every (i8, t, d) SELECT n, repeat('x', n % 40), date '2000-01-01' + n FROM generate_series(1, 5000) AS g(n);";
+    INSERT INTO every (i8, t, d)
+        SELECT n, repeat('x', n % 40), date '2000-01-01' + n FROM generate_series(1, 5000) AS g(n);";
 
 #[tokio::test]
 async fn a_parquet_file_there_and_back() {
@@ -52,11 +53,10 @@ async fn a_parquet_file_there_and_back() {
     let count = client.execute(&format!("COPY every TO '{file}' (FORMAT parquet)"), &[]).await.unwrap();
     assert_eq!(count, 5002);
     // What Parquet has no type for comes back as text.
-    let texts = "SELECT b, i2, i4, i8, f4, f8, n, plain::text, t, v, c::text, bytes, u::text, d, ti, ts, tz, iv::text, j::text, \
-                 jb::text, a::text, m::text FROM every";
-    let texts = texts.replace("c::text", "rpad(c::text, 5)");
+    let texts = "SELECT b, i2, i4, i8, f4, f8, n, plain::text, t, v, rpad(c::text, 5), bytes, u::text, d, ti, ts, tz, \
+                 iv::text, j::text, jb::text, a::text, m::text FROM every";
     let back = format!("SELECT * FROM '{file}'");
-    for (one, other) in [(texts.as_str(), back.as_str()), (back.as_str(), texts.as_str())] {
+    for (one, other) in [(texts, back.as_str()), (back.as_str(), texts)] {
         let differ = format!("SELECT count(*) FROM ({one} EXCEPT ALL {other}) AS d");
         assert_eq!(rows(&client, &differ).await.unwrap(), ["0"], "{differ}");
     }
@@ -128,8 +128,8 @@ async fn how_far_a_copy_is() {
     let server = Server::start().await;
     let (client, watcher) = (server.client().await, server.client().await);
     client.batch_execute("CREATE TABLE t (a int)").await.unwrap();
-    let shown = "SELECT command, type, relid::regclass, bytes_processed, bytes_total, tuples_processed, tuples_excluded \
-                 FROM pg_stat_progress_copy WHERE datname = current_database()";
+    let shown = "SELECT command, type, relid::regclass, bytes_processed, bytes_total, tuples_processed, \
+                 tuples_excluded FROM pg_stat_progress_copy WHERE datname = current_database()";
     let mut sink = pin!(client.copy_in::<_, Bytes>("COPY t FROM STDIN WHERE a < 3").await.unwrap());
     sink.send(Bytes::from_static(b"1\n2\n3\n")).await.unwrap();
     sink.flush().await.unwrap();

@@ -2,8 +2,8 @@
 //! NULL.
 //!
 //! 1. The first line has the columns' names.
-//! 2. A column's type is the first of [`TYPES`] that all its values in the first [`LOOKED_AT`] lines are written of in
-//!    that type's own way, so that nothing of them is lost: `007`, `+1` and `5.` are texts. If there are none, it is text.
+//! 2. A column's type is the first of [`TYPES`] in whose own form all its values in the first [`LOOKED_AT`] lines are
+//!    written, so that nothing of them is lost: `007`, `+1` and `5.` are texts. Where there are no values, it is text.
 use super::{Column, FileScan, ROWS, Take, opened, unread};
 use crate::error::from_arrow;
 use crate::statement::copy::fields::Fields;
@@ -216,8 +216,8 @@ fn value(text: &Text<'_>, scan: &FileScan, at: usize, number: u64) -> Result<Dat
         let message = format!("invalid input syntax for type {}: \"{field}\"", of.base_name());
         let error = EngineError::new("22P02", message);
         let hint = format!(
-            "Column \"{title}\" has this type because the first {LOOKED_AT} lines fit it. COPY reads the file into a table whose \
-             types you choose."
+            "Column \"{title}\" has this type because the first {LOOKED_AT} lines fit it. COPY reads the file into a \
+             table whose types you choose."
         );
         return Err(at_line(text.path, number, error).with_hint(hint));
     }

@@ -9,15 +9,19 @@
 //! Source: PostgreSQL 15 documentation, chapter 10 (Type Conversion), and what `pg_get_expr` answers.
 use crate::parse::stored::Stored;
 use crate::parse::types::{by_number, is_open_char, known};
-use print::Shown;
+use print::{Shown, laid_out};
 use std::borrow::Cow;
 use terrace_engine::{ColumnDef, DataType};
-use terrace_grammar::statement::{Call, Expr, ExprKind, Literal, Members, Quantifier, SpecialFunction, Test, TypeName};
+use terrace_grammar::statement::{
+    Call, Expr, ExprKind, Literal, Members, Quantifier, Query, SpecialFunction, Test, TypeName, When,
+};
+use views::From;
 
 mod print;
 #[cfg(test)]
 mod tests;
 pub(crate) mod views;
+mod windows;
 
 /// The most levels of what is shown.
 const LEVELS: usize = 100;
@@ -48,7 +52,7 @@ pub(crate) fn default(text: &str, column: &ColumnDef) -> Option<Option<String>> 
         (shown, Of::Known(_)) => shown,
         unknown => as_type(unknown, of)?,
     };
-    Some(Some(shown.text(false)))
+    Some(Some(laid_out(&shown.text(false))?))
 }
 
 fn read(text: &str) -> Option<Stored> {
@@ -59,7 +63,7 @@ fn read(text: &str) -> Option<Stored> {
 pub(crate) fn condition(text: &str, columns: &[ColumnDef], pretty: bool) -> Option<String> {
     let stored = read(text)?;
     match Scope::of(columns).show(stored.expr())? {
-        (shown, Of::Known(DataType::Bool)) => Some(shown.text(pretty)),
+        (shown, Of::Known(DataType::Bool)) => laid_out(&shown.text(pretty)),
         _ => None,
     }
 }
@@ -68,7 +72,7 @@ pub(crate) fn condition(text: &str, columns: &[ColumnDef], pretty: bool) -> Opti
 pub(crate) fn value(text: &str, columns: &[ColumnDef], pretty: bool) -> Option<(String, bool)> {
     let stored = read(text)?;
     match Scope::of(columns).show(stored.expr())? {
-        (shown, Of::Known(_)) => Some((shown.text(pretty), shown.is_call())),
+        (shown, Of::Known(_)) => Some((laid_out(&shown.text(pretty))?, shown.is_call())),
         _ => None,
     }
 }
@@ -228,28 +232,33 @@ fn function(name: &str, args: &[Typed]) -> Option<(Vec<DataType>, DataType)> {
     })
 }
 
-/// The columns in scope: of one table, which is not named; or of relations, which are.
+/// The columns in scope: of one table, which is not named; or of a query's relations, which are.
 struct Scope<'c> {
     columns: &'c [ColumnDef],
-    relations: &'c [views::Relation],
+    from: Option<&'c From<'c>>,
 }
 
 impl<'c> Scope<'c> {
     fn of(columns: &'c [ColumnDef]) -> Scope<'c> {
-        Scope { columns, relations: &[] }
+        Scope { columns, from: None }
+    }
+
+    fn within(from: &'c From<'c>) -> Scope<'c> {
+        Scope { columns: &[], from: Some(from) }
     }
 
     fn show(&self, expr: &Expr) -> Option<Typed> {
         let boolean = |shown| Some((shown, Of::Known(DataType::Bool)));
         match &expr.kind {
             ExprKind::Literal(literal) => literal_of(literal),
-            ExprKind::Column(name) if !self.relations.is_empty() => {
-                let (shown, of) = views::column(self.relations, name)?;
-                Some((Shown::Plain(shown), Of::Known(plain(of))))
-            }
-            ExprKind::Column(name) => {
-                self.column(name.parts().last().filter(|_| name.parts().len() == 1)?.name.as_str())
-            }
+            ExprKind::Column(name) => match self.from {
+                Some(from) => {
+                    let (shown, of) = from.value(name)?;
+                    Some((Shown::Plain(shown), Of::Known(plain(of))))
+                }
+                None => self.column(name.parts().last().filter(|_| name.parts().len() == 1)?.name.as_str()),
+            },
+            ExprKind::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise.as_deref()),
             ExprKind::Cast { arg, to, .. } => self.cast(arg, to),
             ExprKind::And(all) => boolean(Shown::And(self.conditions(all)?)),
             ExprKind::Or(all) => boolean(Shown::Or(self.conditions(all)?)),
@@ -299,6 +308,37 @@ impl<'c> Scope<'c> {
             ExprKind::Array(items) => self.array(items),
             ExprKind::Call(call) => self.call(call),
             ExprKind::Special { function, args } => self.special(*function, args),
+            _ => self.of_query(expr),
+        }
+    }
+
+    /// What has a query in it.
+    fn of_query(&self, expr: &Expr) -> Option<Typed> {
+        let boolean = |shown| Some((shown, Of::Known(DataType::Bool)));
+        match &expr.kind {
+            ExprKind::Exists(query) => {
+                let (query, _) = self.query(query)?;
+                boolean(Shown::Query { left: None, word: "EXISTS".into(), query })
+            }
+            ExprKind::Scalar(query) => {
+                let (query, columns) = self.query(query)?;
+                let [column] = columns.as_slice() else { return None };
+                let of = Of::Known(plain(column.domain.is_none().then_some(column.data_type)?));
+                Some((Shown::Query { left: None, word: String::new(), query }, of))
+            }
+            ExprKind::InQuery { arg, query, negated, .. } => {
+                let member = self.member(arg, "IN", query)?;
+                boolean(if *negated { Shown::Not(Box::new(member)) } else { member })
+            }
+            ExprKind::Quantified { op, quantifier, left, right: Members::Query(query) } if op.schema.is_empty() => {
+                let word = match (op.symbol.as_str(), quantifier) {
+                    ("=", Quantifier::Any) => "IN".to_owned(),
+                    (symbol @ ("<>" | "<" | ">" | "<=" | ">="), Quantifier::Any) => format!("{symbol} ANY"),
+                    (symbol @ ("=" | "<>" | "<" | ">" | "<=" | ">="), Quantifier::All) => format!("{symbol} ALL"),
+                    _ => return None,
+                };
+                boolean(self.member(left, &word, query)?)
+            }
             _ => None,
         }
     }
@@ -417,7 +457,84 @@ impl<'c> Scope<'c> {
         Some((shown, Of::Known(bare)))
     }
 
+    /// A query within, and its columns.
+    fn query(&self, query: &Query) -> Option<(String, Vec<ColumnDef>)> {
+        self.from?.query_within(query)
+    }
+
+    /// A value beside those of a query, which are compared without a conversion.
+    fn member(&self, arg: &Expr, word: &str, query: &Query) -> Option<Shown> {
+        let (left, Of::Known(of)) = self.show(arg)? else { return None };
+        let (query, columns) = self.query(query)?;
+        let [ColumnDef { data_type, domain: None, .. }] = columns.as_slice() else { return None };
+        let same = of == plain(*data_type) && !matches!(of, DataType::Varchar(_));
+        let same = same || is_integer(of) && is_integer(*data_type);
+        same.then(|| Shown::Query { left: Some(Box::new(left)), word: word.to_owned(), query })
+    }
+
+    /// CASE, whose results are of one type, or constants that take it.
+    fn case(&self, operand: Option<&Expr>, whens: &[When], otherwise: Option<&Expr>) -> Option<Typed> {
+        let operand = match operand.map(|operand| self.show(operand)) {
+            None => None,
+            Some(shown) => Some(shown.filter(|(_, of)| matches!(of, Of::Known(_)))?),
+        };
+        let condition = |when: &When| match &operand {
+            None => self.condition(&when.condition),
+            Some(operand) => {
+                let [_, (value, _)] = operands((operand.clone(), self.show(&when.condition)?))?;
+                Some(value)
+            }
+        };
+        let conditions = whens.iter().map(condition).collect::<Option<Vec<Shown>>>()?;
+        let results = whens.iter().map(|when| &when.result).chain(otherwise).map(|result| self.show(result));
+        let mut results = results.collect::<Option<Vec<Typed>>>()?;
+        if otherwise.is_none() {
+            results.push((Shown::Unknown(None), Of::Unknown));
+        }
+        let of = of_one_type(&results).unwrap_or(Some(DataType::Text))?;
+        let mut results = results.into_iter().map(|one| as_type(one, of)).collect::<Option<Vec<Shown>>>()?;
+        let otherwise = Box::new(results.pop()?);
+        let whens = conditions.into_iter().zip(results).map(|(condition, result)| [condition, result]).collect();
+        let operand = operand.map(|(shown, _)| Box::new(shown));
+        Some((Shown::Case(operand, whens, otherwise), Of::Known(of)))
+    }
+
+    /// An aggregate, which stands in queries alone.
+    fn aggregate(&self, call: &Call) -> Option<Typed> {
+        let from = self.from?;
+        let Call { name, args, star, distinct, variadic: false, filter, over: None, .. } = call else { return None };
+        let [name] = name.parts() else { return None };
+        if !call.order.is_empty() || !call.within.is_empty() || args.iter().any(|arg| arg.name.is_some()) {
+            return None;
+        }
+        let mut shown = args.iter().map(|arg| self.show(&arg.value)).collect::<Option<Vec<Typed>>>()?;
+        let (takes, gives) = match (star, shown.as_slice()) {
+            (true, []) => (None, (name.name == "count").then_some(DataType::Int8)?),
+            (false, [(_, Of::Known(of))]) => aggregated(&name.name, *of)?,
+            _ => return None,
+        };
+        let mut args = match (takes, shown.pop()) {
+            (Some(takes), Some(arg)) => vec![as_type(arg, takes)?],
+            (_, arg) => vec![arg.map_or(Shown::Plain("*".into()), |(shown, _)| shown)],
+        };
+        if *distinct {
+            args = vec![Shown::Plain(format!("DISTINCT {}", args.pop()?.text(from.is_pretty())))];
+        }
+        let made = Shown::Call(name.name.clone(), args);
+        let made = match filter {
+            None => made,
+            Some(filter) => Shown::Filtered(Box::new([made, self.condition(filter)?])),
+        };
+        Some((made, Of::Known(gives)))
+    }
+
     fn call(&self, call: &Call) -> Option<Typed> {
+        if call.over.is_some() {
+            return self.over(call);
+        }
+        if let Some(aggregate) = self.aggregate(call) {
+            return Some(aggregate);
+        }
         let Call { name, args, filter: None, over: None, .. } = call else { return None };
         let plain = !call.star && !call.distinct && !call.variadic && call.order.is_empty() && call.within.is_empty();
         if !plain || args.iter().any(|arg| arg.name.is_some()) {
@@ -456,15 +573,39 @@ impl<'c> Scope<'c> {
     /// COALESCE and its kind, of values of one type and of constants that take it.
     fn chosen(&self, function: SpecialFunction, args: &[Expr]) -> Option<Typed> {
         let args = args.iter().map(|arg| self.show(arg)).collect::<Option<Vec<Typed>>>()?;
-        let known = |arg: &Typed| match arg.1 {
-            Of::Known(of) => Some(of),
-            _ => None,
-        };
-        let of = args.iter().find_map(known)?;
-        let is_one_type = args.iter().all(|arg| arg.1 == Of::Unknown || arg.1 == Of::Known(of));
+        let of = of_one_type(&args)??;
         let shown = args.into_iter().map(|arg| as_type(arg, of)).collect::<Option<Vec<_>>>()?;
-        is_one_type.then(|| (Shown::Call(function.name().to_ascii_uppercase(), shown), Of::Known(of)))
+        Some((Shown::Call(function.name().to_ascii_uppercase(), shown), Of::Known(of)))
     }
+}
+
+/// The type that values have, where others are constants that take it; the outer `None`: all are, the inner one: they
+/// have several.
+fn of_one_type(values: &[Typed]) -> Option<Option<DataType>> {
+    let of = values.iter().find_map(|(_, of)| match of {
+        Of::Unknown => None,
+        Of::Known(of) => Some(Some(*of)),
+        Of::List(_) => Some(None),
+    })?;
+    let fits = |of: DataType| values.iter().all(|(_, own)| *own == Of::Unknown || *own == Of::Known(of));
+    Some(of.filter(|of| fits(*of)))
+}
+
+/// What an aggregate takes, if that is one type, and what it gives.
+fn aggregated(name: &str, of: DataType) -> Option<(Option<DataType>, DataType)> {
+    use DataType::{Bool, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Varchar};
+    Some(match (name, of) {
+        ("count", _) => (None, Int8),
+        ("sum", Int2 | Int4) => (None, Int8),
+        ("sum", Int8 | Numeric(_)) | ("avg", Int2 | Int4 | Int8 | Numeric(_)) => (None, Numeric(None)),
+        ("sum", Float4 | Float8 | Interval) => (None, of),
+        ("avg", Float4 | Float8) => (None, Float8),
+        ("avg", Interval) => (None, Interval),
+        ("min" | "max", Varchar(_)) => (Some(DataType::Text), DataType::Text),
+        ("min" | "max", of) if is_number(of) || is_moment(of) || of == DataType::Text || of == Interval => (None, of),
+        ("bool_and" | "bool_or" | "every", Bool) => (None, Bool),
+        _ => return None,
+    })
 }
 
 /// A value of one type where another is wanted.

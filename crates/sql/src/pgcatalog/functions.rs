@@ -8,6 +8,7 @@ mod random;
 mod rules;
 mod vectors;
 
+use super::relations::procedures::{self, Procedure};
 use super::relations::{attributes, check_oid, domains, find_index, foreign, inputs, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
@@ -229,8 +230,8 @@ fn about_objects() -> Vec<Entry> {
         }),
         // A stored expression is kept as its SQL text.
         ("pg_get_expr", Utf8, |c| c.texts(get_expr)),
-        ("pg_get_function_arguments", Utf8, |c| c.texts(|_, _| Ok(None))),
-        ("pg_get_function_result", Utf8, |c| c.texts(|_, _| Ok(None))),
+        ("pg_get_function_arguments", Utf8, |c| c.of_procedures(Procedure::arguments)),
+        ("pg_get_function_result", Utf8, |c| c.of_procedures(Procedure::result)),
         ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
         ("pg_get_serial_sequence", Utf8, |c| c.texts(serial_sequence)),
         ("pg_get_statisticsobjdef_columns", Utf8, |c| c.texts(|_, _| Ok(None))),
@@ -277,6 +278,7 @@ fn about_sizes() -> Vec<Entry> {
     vec![
         ("pg_size_pretty", Utf8, |c| c.texts(|c, i| Ok(c.int(0, i)?.map(size_pretty)))),
         ("pg_database_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
+        ("pg_tablespace_size", Int64, |c| c.sizes(|c, _, s| Some(c.catalog.tables().map(|t| total_size(s, t)).sum()))),
         ("pg_indexes_size", Int64, |c| c.sizes(|c, oid, s| c.table(oid).map(|t| live::indexes_size(s, t)))),
         ("pg_relation_size", Int64, |c| c.sizes(relation_size)),
         ("pg_table_size", Int64, |c| c.sizes(relation_size)),
@@ -303,6 +305,7 @@ fn about_values() -> Vec<Entry> {
             })
         }),
         ("regproc_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(inputs::shown)))),
+        ("regtype_names", list_of(Utf8), classes::type_names),
         ("regtype_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, None))))),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
         ("pg_encoding_to_char", Utf8, |c| {
@@ -424,6 +427,10 @@ impl Call<'_> {
         };
         Ok(Arc::new(Int64Array::from((0..self.rows).map(one).collect::<Result<Vec<_>>>()?)))
     }
+    fn of_procedures(&self, what: impl Fn(Procedure) -> &'static str) -> Result<ArrayRef> {
+        self.texts(|c, i| Ok(c.oid(0, i)?.and_then(procedures::by_oid).map(|of| what(of).to_owned())))
+    }
+
     fn index(&self, argument: usize, row: usize) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
         Ok(self.oid(argument, row)?.and_then(|oid| find_index(self.catalog, oid)))
     }

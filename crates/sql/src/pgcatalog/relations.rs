@@ -29,6 +29,7 @@ pub(crate) mod inputs;
 pub(crate) mod live;
 mod opclasses;
 pub(crate) mod own;
+pub(crate) mod procedures;
 mod rows;
 mod shapes;
 mod usage;
@@ -191,7 +192,7 @@ fn field(name: &str, ty: &str) -> Field {
         "oid" | "regproc" => ArrowType::UInt32,
         "_text" | "_name" | "_char" => list(ArrowType::Utf8),
         "int2vector" | "_int2" => list(ArrowType::Int16),
-        "oidvector" => list(ArrowType::UInt32),
+        "oidvector" | "_oid" => list(ArrowType::UInt32),
         _ => ArrowType::Utf8,
     };
     let field = Field::new(name, arrow, true);
@@ -249,7 +250,7 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
             }
             Arc::new(b.finish())
         }
-        "oidvector" => {
+        "oidvector" | "_oid" => {
             let mut b = ListBuilder::new(UInt32Builder::new());
             for v in values {
                 match v {

@@ -13,9 +13,10 @@
 //!
 //! Rooms: [`bounds`], [`query`] (WITH, sets, LIMIT), [`select`] with [`group`], [`windows`] and [`unnest`], [`from`],
 //! [`views`], [`through`], [`reads`], [`scope`], [`expr`] with [`rows`], [`types`], [`call`], [`json`], [`sequences`],
-//! [`effects`], [`subquery`] with [`memberships`], [`titles`], [`system`] for the system's relations and types, and
+//! [`effects`], [`subquery`] with [`memberships`], [`system`] for the system's relations and types, and
 //! [`over`] for expressions outside of queries.
 mod arrays;
+mod beside;
 mod bounds;
 mod call;
 mod composites;
@@ -24,6 +25,7 @@ mod expr;
 mod frames;
 mod from;
 mod group;
+mod hints;
 mod json;
 mod json_parts;
 mod limit;
@@ -41,7 +43,6 @@ mod sets;
 mod subquery;
 mod system;
 mod through;
-pub(crate) mod titles;
 mod types;
 mod unnest;
 mod views;

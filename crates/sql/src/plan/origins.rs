@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Under which they are metadata: `oid.column`, with a space between them; 0.0 is none.
 const ORIGINS: &str = "terrace.origins";
 
-type Origin = Option<(u32, i16)>;
+pub(crate) type Origin = Option<(u32, i16)>;
 
 /// The relations of a plan whose columns are told, by their names in it: an OID, and the numbers of the columns.
 pub(crate) type Relations = BTreeMap<String, Vec<Origin>>;
@@ -75,8 +75,13 @@ pub fn origins(schema: &Schema) -> Vec<(u32, i16)> {
 pub(crate) fn of(plan: &LogicalPlan, relations: &Relations) -> Origins {
     match relations.is_empty() {
         true => Origins::default(),
-        false => Origins::new((0..plan.schema().fields().len()).map(|at| origin(plan, at, relations))),
+        false => Origins::new(each(plan, relations).into_iter()),
     }
+}
+
+/// The same, one by one.
+pub(crate) fn each(plan: &LogicalPlan, relations: &Relations) -> Vec<Origin> {
+    (0..plan.schema().fields().len()).map(|at| origin(plan, at, relations)).collect()
 }
 
 /// That of one column (invariant 1).

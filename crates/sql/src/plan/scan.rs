@@ -576,23 +576,29 @@ impl Reading {
             rows.iter().for_each(|row| builder.append_value(of(row)));
             Arc::new(builder.finish())
         };
-        let column = |output: &Output| match output {
-            Output::Column(at) => {
-                let mut builder = ColumnBuilder::new(self.table.columns[*at].data_type, rows.len());
-                for (_, row, _) in rows {
-                    builder.push(RowView { table: &self.table, bytes: &row.0 }.get(*at));
-                }
-                builder.finish()
-            }
+        let output = |output: &Output| match output {
+            Output::Column(at) => column(&self.table, *at, rows.iter().map(|(_, row, _)| row)),
             Output::Rid => numbers(&|(rid, _, _)| rid_to_u64(*rid)),
             Output::Writer => numbers(&|(_, _, version)| version.writer.0),
             Output::Undo => numbers(&|(_, _, version)| version.undo.0),
         };
         debug_assert!(!rows.is_empty(), "a batch has rows");
-        let columns = self.outputs.iter().map(column).collect();
+        let columns = self.outputs.iter().map(output).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
+}
+
+/// One column of rows.
+fn column<'r>(table: &Table, at: usize, rows: impl ExactSizeIterator<Item = &'r RowBuf>) -> ArrayRef {
+    let mut builder = ColumnBuilder::new(table.columns[at].data_type, rows.len());
+    rows.for_each(|row| builder.push(RowView { table, bytes: &row.0 }.get(at)));
+    builder.finish()
+}
+
+/// The columns of rows, as a scan answers them.
+pub(crate) fn arrays(table: &Table, rows: &[RowBuf]) -> Vec<ArrayRef> {
+    live_columns(table).map(|(at, _)| column(table, at, rows.iter())).collect()
 }
 
 pub(crate) fn version_from(writer: u64, undo: u64) -> Version {

@@ -47,6 +47,16 @@ pub(crate) fn text_of(schema: &str, relation: &str, catalog: &Catalog, actor: &A
     }
 }
 
+/// The OIDs of all sequences, and what each has given last: NULL where it has given nothing, or the role may not know.
+pub(crate) fn last_values(catalog: &Catalog, actor: &Actor) -> String {
+    let row = |table: &Table| {
+        let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
+        let (oid, source) = (table.oid.0, source(table));
+        format!("SELECT {oid}::oid AS of, CASE WHEN is_called AND {reads} THEN last_value END AS value FROM {source}")
+    };
+    all(catalog, |_| true, row)
+}
+
 fn all(catalog: &Catalog, is_told: impl Fn(&Table) -> bool, row: impl Fn(&Table) -> String) -> String {
     let is_shown = |table: &Table| is_sequence(table) && is_seen(table, catalog) && is_told(table);
     let rows: Vec<String> = catalog.tables().filter(|table| is_shown(table)).map(|table| row(table)).collect();

@@ -10,6 +10,7 @@ use crate::database::Account;
 use crate::error::unsupported;
 use crate::parse::constants::constant;
 use crate::parse::types::data_type;
+use crate::pgcatalog::{PreparedStatement, SessionInfo, System};
 use crate::session::prepared::Prepared;
 use crate::session::{Describing, Session};
 use crate::stack::on_stack_for;
@@ -29,6 +30,8 @@ pub struct Named {
     pub prepared: Arc<Prepared>,
     /// PostgreSQL's OIDs of the parameters' types as the client stated them, else as inferred.
     pub parameters: Vec<u32>,
+    /// What the client sent, where it was PREPARE that made it.
+    pub by_prepare: Option<Arc<str>>,
 }
 
 /// Bytes that the named statements of a session may take, about; and those of all sessions.
@@ -44,13 +47,16 @@ fn bytes_of(sql: &str) -> usize {
 /// A statement with a name, and what is charged for it.
 pub(crate) struct Kept {
     statement: Arc<Named>,
+    name: String,
+    /// Where it is shown.
+    system: Option<System>,
     bytes: usize,
     accounts: [Account; 2],
 }
 
 impl Kept {
     /// 54000 where a session has too many, 53200 where all have.
-    fn new(statement: Named, own: &Account, all: &Account) -> Result<Kept> {
+    fn new((name, statement): (&str, Named), info: &SessionInfo, own: &Account, all: &Account) -> Result<Kept> {
         let bytes = bytes_of(&statement.prepared.sql);
         let refuse = |state, whose: &str, most: usize| {
             let message = format!("the prepared statements of {whose} take more than {} MB", most >> 20);
@@ -59,7 +65,15 @@ impl Kept {
         };
         assert!(!Arc::ptr_eq(own, all), "invariant 4: there are two bounds");
         // Too much may be charged for a moment. At worst, another statement is refused meanwhile.
-        let kept = Kept { statement: Arc::new(statement), bytes, accounts: [own.clone(), all.clone()] };
+        let (statement, accounts) = (Arc::new(statement), [own.clone(), all.clone()]);
+        let system = info.system.clone();
+        if let Some(system) = &system {
+            let (at, text) = (system.observed.now_micros(), statement.by_prepare.as_ref());
+            let (text, by_prepare) = (text.unwrap_or(&statement.prepared.sql).clone(), text.is_some());
+            let shown = PreparedStatement { text, parameters: statement.prepared.parameters.clone(), by_prepare, at };
+            system.prepared.lock().insert(name.to_owned(), shown);
+        }
+        let kept = Kept { statement, name: name.to_owned(), system, bytes, accounts };
         let [own, all] = [own, all].map(|account| account.fetch_add(bytes, Ordering::Relaxed) + bytes);
         match () {
             _ if own > SESSION_BYTES => Err(refuse("54000", "the session", SESSION_BYTES)),
@@ -71,6 +85,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        if let Some(system) = &self.system {
+            system.prepared.lock().remove(&self.name);
+        }
         for account in &self.accounts {
             let before = account.fetch_sub(self.bytes, Ordering::Relaxed);
             debug_assert!(before >= self.bytes, "invariant 4: what is given back was charged");
@@ -95,7 +112,7 @@ impl Session {
             self.unnamed = Some(Arc::new(statement));
             return Ok(());
         }
-        let kept = Kept::new(statement, &self.named_bytes, &self.database.named_bytes)?;
+        let kept = Kept::new((&name, statement), &self.info, &self.named_bytes, &self.database.named_bytes)?;
         let before = self.named.insert(name, kept);
         assert!(before.is_none(), "refuse_taken came first");
         Ok(())
@@ -145,11 +162,12 @@ impl Session {
         let tree = within.statement.as_ref().and_then(|tree| tree.of_prepared());
         let tree = tree.expect("a PREPARE has a statement in it");
         let place = tree.place();
+        let whole = tree.text().into();
         let sql = tree.text()[place.start as usize..place.end as usize].into();
         let describing = Describing::Within(token);
         let prepared = Box::pin(self.prepare_tree(sql, Some(tree), &stated, describing)).await?;
         let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
-        self.keep(name, Named { prepared, parameters })?;
+        self.keep(name, Named { prepared, parameters, by_prepare: Some(whole) })?;
         Ok(command("PREPARE"))
     }
 

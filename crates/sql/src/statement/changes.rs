@@ -2,7 +2,7 @@
 //!
 //! 1. A part of a statement that is not understood is refused (0A000), never ignored.
 //! 2. The plan of a change begins with the row's address and version; then come the old columns, then the assigned
-//!    values.
+//!    values, then what RETURNING names of FROM or USING.
 use crate::error::{undefined_column, unsupported};
 use crate::parse::identity::{Identity, refused_insert, refused_update};
 use crate::parse::sequence_calls::sequence_of;
@@ -263,6 +263,11 @@ pub(crate) fn wanted<'q>(table: &'q Table, assigned: &[Assigned<'q>]) -> Vec<Wan
     [Wanted::Row].into_iter().chain(assigned.iter().map(value)).collect()
 }
 
+/// What RETURNING names of FROM or USING.
+fn beside<'q>(from: &[FromItem], returning: &'q [Item]) -> Option<Wanted<'q>> {
+    (!from.is_empty() && !returning.is_empty()).then_some(Wanted::Beside(returning))
+}
+
 /// The rows that an UPDATE changes, and what they become. `filter`: its condition, or what it became.
 pub(crate) fn update_over<'q>(
     update: &'q Update,
@@ -277,10 +282,14 @@ pub(crate) fn update_over<'q>(
         part: Part::Update,
         with: update.with.as_ref(),
         from: &update.from,
+        given: None,
         beside: &[],
         filter,
         order: &[],
-        wanted: wanted(called.defaults(table), assigned),
+        wanted: wanted(called.defaults(table), assigned)
+            .into_iter()
+            .chain(beside(&update.from, &update.returning))
+            .collect(),
         kept: false,
     }
 }
@@ -291,6 +300,7 @@ pub(crate) fn delete_over<'q>(
     (table, called): (&'q Arc<Table>, &'q Called),
     filter: Option<&'q Expr>,
 ) -> Over<'q> {
+    let returned = (!delete.returning.is_empty()).then_some(Wanted::Row);
     Over {
         table,
         called,
@@ -298,10 +308,11 @@ pub(crate) fn delete_over<'q>(
         part: Part::Delete,
         with: delete.with.as_ref(),
         from: &delete.using,
+        given: None,
         beside: &[],
         filter,
         order: &[],
-        wanted: if delete.returning.is_empty() { vec![] } else { vec![Wanted::Row] },
+        wanted: returned.into_iter().chain(beside(&delete.using, &delete.returning)).collect(),
         kept: false,
     }
 }
@@ -314,7 +325,20 @@ pub(crate) fn alone_over<'q>(
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {
     let (with, filter, kept) = (None, None, part == Part::Default);
-    Over { table, called, rows: Rows::None, part, with, from: &[], beside: &[], filter, order: &[], wanted, kept }
+    Over {
+        table,
+        called,
+        rows: Rows::None,
+        part,
+        with,
+        from: &[],
+        given: None,
+        beside: &[],
+        filter,
+        order: &[],
+        wanted,
+        kept,
+    }
 }
 
 /// Positions of the columns that INSERT names; of all where none is named: through a view, of those that it shows, up

@@ -323,7 +323,20 @@ pub(crate) fn checking_over<'q>(
     wanted: Vec<Wanted<'q>>,
 ) -> Over<'q> {
     let (part, filter) = (Part::Check, None);
-    Over { table, called, rows, part, with: None, from: &[], beside: &[], filter, order: &[], wanted, kept: true }
+    Over {
+        table,
+        called,
+        rows,
+        part,
+        with: None,
+        from: &[],
+        given: None,
+        beside: &[],
+        filter,
+        order: &[],
+        wanted,
+        kept: true,
+    }
 }
 
 fn violated(table: &Table, check: &Check, row: &RowBuf) -> EngineError {

@@ -130,6 +130,7 @@ pub(crate) fn conflict_over<'q>(
         part: Part::Update,
         with,
         from: &[],
+        given: None,
         beside: &[],
         filter,
         order: &[],

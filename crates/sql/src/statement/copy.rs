@@ -613,11 +613,34 @@ impl Target {
         Ok(Some((number, row)))
     }
 
+    /// HEADER MATCH: 22P04 where the line is not the columns' names.
+    fn match_header(&self, fields: &Fields) -> Result<()> {
+        if !self.format.matched {
+            return Ok(());
+        }
+        let differs = |message: String| Err(EngineError::new("22P04", message));
+        if fields.len() != self.columns.len() {
+            let (got, expected) = (fields.len(), self.columns.len());
+            return differs(format!("wrong number of fields in header line: got {got}, expected {expected}"));
+        }
+        for (i, at) in self.columns.iter().enumerate() {
+            let (number, expected) = (i + 1, &self.table.columns[*at].name);
+            let got = match fields.get(i).flatten() {
+                None => format!("null value (\"{}\")", self.format.null),
+                Some(name) if name == expected.as_bytes() => continue,
+                Some(name) => format!("\"{}\"", String::from_utf8_lossy(name)),
+            };
+            let what = "column name mismatch in header line field";
+            return differs(format!("{what} {number}: got {got}, expected \"{expected}\""));
+        }
+        Ok(())
+    }
+
     /// The row of a line; `None`: the line is a header. The context of an error begins after the line number.
     fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
         fields.split(line.bytes, &self.format)?;
         if line.number == 1 && self.format.header {
-            return Ok(None);
+            return self.match_header(fields).map(|()| None);
         }
         let mut row = self.base.clone();
         for (i, at) in self.columns.iter().enumerate() {

@@ -16,8 +16,9 @@ use crate::statement::changes::{
 };
 use crate::statement::conflict::{arbiters, conflict_over};
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
+use crate::statement::returning::Returning;
 use crate::statement::run::LazyState;
-use crate::statement::within::changing_with;
+use crate::statement::within::{changed_by, changing_with};
 use crate::through::{Called, meant};
 use crate::values::engine_type;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -29,6 +30,7 @@ use terrace_engine::{Catalog, DataType, Result, Table};
 use terrace_grammar::statement::{
     ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Name, Query, Statement, Update,
 };
+use terrace_storage::ObjectId;
 
 /// The description of a statement.
 #[derive(Default)]
@@ -160,43 +162,54 @@ impl Sources<'_> {
             Statement::Insert(insert) => {
                 let described = self.describe_insert(insert, types.to_vec())?;
                 let target = self.aimed(&insert.target, insert.alias.as_ref(), Rights::INSERT)?;
-                self.returning((&target.0, &target.1), &[], &insert.returning, described)
+                let changed = changed_by(statement, self.catalog)?;
+                self.returning((&target.0, &target.1), Returning::of(&insert.returning), &changed, described)
             }
-            Statement::Update(update) => self.describe_update(update, types),
-            Statement::Delete(delete) => self.describe_delete(delete, types),
+            Statement::Update(update) => self.describe_update(update, &changed_by(statement, self.catalog)?, types),
+            Statement::Delete(delete) => self.describe_delete(delete, &changed_by(statement, self.catalog)?, types),
             _ => Ok(Described::default()),
         }
     }
 
-    fn describe_update(&self, update: &Update, types: &[Option<DataType>]) -> Result<Described> {
+    fn describe_update(
+        &self,
+        update: &Update,
+        changed: &BTreeSet<ObjectId>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
         let (table, called) = self.aimed(&update.target, update.alias.as_ref(), Rights::UPDATE)?;
         let update = &*called.update(update, &table)?;
         let assigned = assigned(&update.set, &table)?;
         let filter = update.filter.as_ref().map(without_locks);
         let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
         let described = self.describe_change(&over, update.filter.as_ref(), types)?;
-        self.judge_returning(over, &update.returning, types)?;
-        self.returning((&table, &called), &update.from, &update.returning, described)
+        let returning = Returning { items: &update.returning, with: update.with.as_ref(), from: &update.from };
+        self.returning((&table, &called), returning, changed, described)
     }
 
-    fn describe_delete(&self, delete: &Delete, types: &[Option<DataType>]) -> Result<Described> {
+    fn describe_delete(
+        &self,
+        delete: &Delete,
+        changed: &BTreeSet<ObjectId>,
+        types: &[Option<DataType>],
+    ) -> Result<Described> {
         let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE)?;
         let filter = delete.filter.as_ref().map(without_locks);
         let over = delete_over(delete, (&table, &called), filter.as_ref());
         let described = self.describe_change(&over, delete.filter.as_ref(), types)?;
-        self.judge_returning(over, &delete.returning, types)?;
-        self.returning((&table, &called), &delete.using, &delete.returning, described)
+        let returning = Returning { items: &delete.returning, with: delete.with.as_ref(), from: &delete.using };
+        self.returning((&table, &called), returning, changed, described)
     }
 
     /// With the columns of RETURNING.
     fn returning(
         &self,
         target: (&Arc<Table>, &Called),
-        others: &[terrace_grammar::statement::FromItem],
-        items: &[terrace_grammar::statement::Item],
+        returning: Returning<'_>,
+        changed: &BTreeSet<ObjectId>,
         described: Described,
     ) -> Result<Described> {
-        let columns = self.describe_returning(target, others, items, &described.parameters)?;
+        let columns = self.describe_returning(target, returning, changed, &described.parameters)?;
         Ok(Described { columns, ..described })
     }
 }

@@ -18,6 +18,7 @@ use crate::statement::changes::{
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::outcome::text_stream;
+use crate::statement::returning::Returning;
 use crate::statement::run::Run;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
@@ -172,13 +173,21 @@ impl Run<'_> {
                 let (assigned, filter) = (assigned(&update.set, &table)?, update.filter.as_ref().map(without_locks));
                 let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
                 self.permit_changed((&table, &called), Rights::UPDATE, &positions).await?;
-                self.permit_returning((&table, &called), &update.returning).await?;
+                self.permit_returning(
+                    (&table, &called),
+                    Returning { items: &update.returning, with: None, from: &update.from },
+                )
+                .await?;
                 let over = update_over(update, (&table, &called), filter.as_ref(), &assigned);
                 (Some(("Update", table.name.clone())), Some(self.plan_over(&over).await?))
             }
             Statement::Delete(delete) => {
                 let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE).await?;
-                self.permit_returning((&table, &called), &delete.returning).await?;
+                self.permit_returning(
+                    (&table, &called),
+                    Returning { items: &delete.returning, with: None, from: &delete.using },
+                )
+                .await?;
                 let filter = delete.filter.as_ref().map(without_locks);
                 let over = delete_over(delete, (&table, &called), filter.as_ref());
                 (Some(("Delete", table.name.clone())), Some(self.plan_over(&over).await?))

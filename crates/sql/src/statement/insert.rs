@@ -16,7 +16,7 @@ use crate::statement::changes::{
 };
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::reads::written;
-use crate::statement::returning::Changed;
+use crate::statement::returning::{Changed, Returning};
 use crate::statement::run::Run;
 use crate::through::Called;
 use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
@@ -105,12 +105,12 @@ impl Run<'_> {
         self.finish_rows(table, rows.iter_mut().collect()).await?;
         if let Some(conflict) = &insert.conflict {
             let rows = Box::pin(self.insert_or(conflict, (table, called), insert.with.as_ref(), rows)).await?;
-            return self.changed(table, called, &insert.returning, rows.len(), rows).await;
+            return self.changed((table, called), Returning::of(&insert.returning), rows.len(), rows).await;
         }
         let options = self.options((table, called)).await?;
         self.store_all(table, options.as_ref(), &rows).await?;
         self.follow_foreign_keys().await?;
-        self.changed(table, called, &insert.returning, rows.len(), rows).await
+        self.changed((table, called), Returning::of(&insert.returning), rows.len(), rows).await
     }
 
     pub(crate) async fn store(&self, table: &Table, row: &[Datum]) -> Result<()> {

@@ -241,6 +241,7 @@ impl Run<'_> {
             part: Part::Locking,
             with: None,
             from: &[],
+            given: None,
             beside: &beside,
             filter: filter.as_ref(),
             order: &query.order,

@@ -2,6 +2,7 @@
 use crate::parse::stored::columns_of;
 use crate::statement::changes::assigned;
 use crate::statement::conflict::arbiters;
+use crate::statement::returning::Returning;
 use crate::statement::run::Run;
 use crate::through::Called;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ impl Run<'_> {
                 self.permit_changed((table, called), Rights::UPDATE, &updated(insert, table)?).await?;
             }
         }
-        self.permit_returning((table, called), &insert.returning).await
+        self.permit_returning((table, called), Returning::of(&insert.returning)).await
     }
 }
 

@@ -14,17 +14,20 @@ use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::sequence_of;
 use crate::plan::planner::Asked;
 use crate::plan::scan::{rid_from_u64, version_from};
+use crate::statement::beside::Beside;
 use crate::statement::changes::{assigned, delete_over, is_numbered, update_over};
 use crate::statement::checks::round;
 use crate::statement::generic::{Plan, Slot};
 use crate::statement::lock_rows::within::queries;
-use crate::statement::returning::Changed;
+use crate::statement::returning::{Changed, Returning};
 use crate::statement::run::Run;
 use crate::statement::through::Options;
+use crate::through::Called;
 use crate::transaction::OneRow;
 use crate::values::{array_datum, assign_array, assign_datum, check_not_null, live_columns};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
@@ -37,6 +40,20 @@ pub(crate) struct Change {
     rid: Rid,
     version: Version,
     pub(crate) row: Vec<Datum>,
+    /// Which row of its batch it was read from.
+    at: usize,
+    /// The row of the plan that it was read from when it was evaluated again.
+    again: Option<RecordBatch>,
+}
+
+/// The rows that a statement has changed.
+#[derive(Default)]
+struct Made {
+    count: usize,
+    /// For RETURNING, as they are now; deleted ones as they were.
+    rows: Vec<Vec<Datum>>,
+    /// What RETURNING names of FROM or USING.
+    beside: Option<Beside>,
 }
 
 /// The query whose output the changes are read from.
@@ -68,7 +85,8 @@ impl Run<'_> {
         let assigned = assigned(&update.set, &table)?;
         let positions: Vec<usize> = assigned.iter().map(|(at, _)| *at).collect();
         self.permit_changed((&table, &called), Rights::UPDATE, &positions).await?;
-        self.permit_returning((&table, &called), &update.returning).await?;
+        let returning = Returning { items: &update.returning, with: update.with.as_ref(), from: &update.from };
+        self.permit_returning((&table, &called), returning).await?;
         let settled = self.settle(update.filter.as_ref()).await?;
         let run = settled.run(self);
         let over = update_over(update, (&table, &called), settled.condition(), &assigned);
@@ -77,30 +95,42 @@ impl Run<'_> {
         let numbered = numbered.map(|(at, _)| *at).collect();
         let options = self.options((&table, &called)).await?;
         let source = Source { table: &table, plan, assigned: Some(positions.clone()), numbered, options };
-        let (count, rows) = match run.change(source, !update.returning.is_empty()).await {
+        let made = match run.change(source, returning).await {
             Err(error) => return Err(self.hidden(error, &positions).await),
-            changed => changed?,
+            made => made?,
         };
-        run.changed(&table, &called, &update.returning, count, rows).await
+        run.made((&table, &called), returning, made).await
     }
 
     pub(crate) async fn delete(&self, delete: &Delete) -> Result<Changed> {
         let (table, called) = self.aimed(&delete.target, delete.alias.as_ref(), Rights::DELETE).await?;
         self.refuse_changed([&table])?;
-        self.permit_returning((&table, &called), &delete.returning).await?;
+        let returning = Returning { items: &delete.returning, with: delete.with.as_ref(), from: &delete.using };
+        self.permit_returning((&table, &called), returning).await?;
         refuse_locks_beside(delete.with.as_ref(), delete.filter.as_ref())?;
         let settled = self.settle(delete.filter.as_ref()).await?;
         let run = settled.run(self);
         let over = delete_over(delete, (&table, &called), settled.condition());
         let plan = run.plan_again(Slot::Changes, Asked::Over(&over)).await?;
         let source = Source { table: &table, plan, assigned: None, numbered: vec![], options: None };
-        let (count, rows) = run.change(source, !delete.returning.is_empty()).await?;
-        run.changed(&table, &called, &delete.returning, count, rows).await
+        let made = run.change(source, returning).await?;
+        run.made((&table, &called), returning, made).await
     }
 
-    /// How many rows it changed, and with `returning` those rows as they are now; deleted ones as they were. Each batch
-    /// is decoded twice, to be checked and to be applied: all rows decoded at once would take several times its memory.
-    async fn change(&self, source: Source<'_>, returning: bool) -> Result<(usize, Vec<Vec<Datum>>)> {
+    /// What it returns.
+    async fn made(&self, of: (&Arc<Table>, &Called), returning: Returning<'_>, made: Made) -> Result<Changed> {
+        match made.beside {
+            Some(beside) => {
+                let given = beside.given(of.0, &made.rows)?;
+                self.changed_beside(of, returning, made.count, &given).await
+            }
+            None => self.changed(of, returning, made.count, made.rows).await,
+        }
+    }
+
+    /// Each batch is decoded twice, to be checked and to be applied: all rows decoded at once would take several times
+    /// its memory.
+    async fn change(&self, source: Source<'_>, returning: Returning<'_>) -> Result<Made> {
         let collected = self.collect_again(&source.plan, None).await?;
         let memory = self.memory("rows to change");
         // Rows by their places, and their new numbers.
@@ -123,12 +153,16 @@ impl Run<'_> {
                 self.finish_rows(source.table, changes.iter_mut().map(|c| &mut c.row).collect()).await?;
             }
         }
-        let (mut count, mut rows) = (0, vec![]);
+        let mut made = Made::default();
+        let first_beside = source.columns();
+        if returning.names_others() {
+            made.beside = Some(Beside::of(self, &collected, first_beside)?);
+        }
         let computing = match source.assigned {
             Some(_) => Some(self.computing(source.table).await?),
             None => None,
         };
-        for batch in collected.iter() {
+        for (number, batch) in collected.iter().enumerate() {
             let mut changes = source.changes(batch)?;
             // Of several changes of one row the first counts.
             changes.retain_mut(|change| {
@@ -139,34 +173,53 @@ impl Run<'_> {
                 self.compute_again(source.table, by, &mut changes.iter_mut().map(|c| &mut c.row).collect::<Vec<_>>())
                     .await?;
             }
-            let (mut checked, checked_before, mut refused) = (vec![], rows.len(), Ok(()));
-            for change in changes {
-                self.cancel.check()?;
-                let row = match self.apply(&source, change).await {
-                    Ok(Some(row)) => row,
-                    Ok(None) => continue,
-                    // A row before it may not meet the conditions.
-                    Err(error) if error.state.0.starts_with("23") => {
-                        refused = Err(error);
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                };
-                count += 1;
-                if returning {
-                    memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
-                    rows.push(row);
-                } else if source.options.is_some() {
-                    checked.push(row);
-                }
-            }
-            let new = if returning { &rows[checked_before..] } else { &checked };
-            self.check_options(source.table, source.options.as_ref(), new).await?;
-            refused?;
+            self.apply_all(&source, changes, number, !returning.items.is_empty(), &mut made, &memory).await?;
         }
         assert!(first.is_empty(), "invariant 3: each row has been changed once");
         self.follow_foreign_keys().await?;
-        Ok((count, rows))
+        Ok(made)
+    }
+
+    /// Applies the changes of batch `number`, and checks the new rows against the options of views. `keeps`: RETURNING
+    /// sees them.
+    async fn apply_all(
+        &self,
+        source: &Source<'_>,
+        changes: Vec<Change>,
+        number: usize,
+        keeps: bool,
+        made: &mut Made,
+        memory: &MemoryReservation,
+    ) -> Result<()> {
+        let (mut checked, checked_before, mut refused) = (vec![], made.rows.len(), Ok(()));
+        for change in changes {
+            self.cancel.check()?;
+            let Change { row, at, again, .. } = match self.apply(source, change).await {
+                Ok(Some(change)) => change,
+                Ok(None) => continue,
+                // A row before it may not meet the conditions.
+                Err(error) if error.state.0.starts_with("23") => {
+                    refused = Err(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            made.count += 1;
+            match (&mut made.beside, again) {
+                (None, _) => {}
+                (Some(beside), None) => beside.push(number, at)?,
+                (Some(beside), Some(again)) => beside.push_again(&again, source.columns())?,
+            }
+            if keeps {
+                memory.try_grow(size_of::<Vec<Datum>>() + row_bytes(&row)).map_err(from_datafusion)?;
+                made.rows.push(row);
+            } else if source.options.is_some() {
+                checked.push(row);
+            }
+        }
+        let new = if keeps { &made.rows[checked_before..] } else { &checked };
+        self.check_options(source.table, source.options.as_ref(), new).await?;
+        refused
     }
 
     /// The next numbers of the numbered columns, for so many rows.
@@ -184,7 +237,7 @@ impl Run<'_> {
     }
 
     /// Changes one row, evaluating it again as often as it has changed. `None`: it was not changed.
-    async fn apply(&self, source: &Source<'_>, mut change: Change) -> Result<Option<Vec<Datum>>> {
+    async fn apply(&self, source: &Source<'_>, mut change: Change) -> Result<Option<Change>> {
         loop {
             let table: &Table = source.table;
             let attempt = async {
@@ -196,18 +249,18 @@ impl Run<'_> {
                 }
             };
             match self.cancel.run(attempt).await? {
-                UpdateOutcome::Done => return Ok(Some(change.row)),
+                UpdateOutcome::Done => return Ok(Some(change)),
                 UpdateOutcome::Gone => return Ok(None),
                 UpdateOutcome::Changed { row, version } => {
                     let newest = OneRow { target: 0, rid: change.rid, row, version };
                     let batches = self.collect_again(&source.plan, Some(newest)).await?;
-                    let again = batches.iter().find(|b| b.num_rows() > 0);
-                    match again.map(|batch| source.changes(&batch.slice(0, 1))).transpose()? {
+                    let found = batches.iter().find(|b| b.num_rows() > 0).map(|batch| batch.slice(0, 1));
+                    match found.as_ref().map(|one| source.changes(one)).transpose()? {
                         Some(mut one) => {
                             let again = one.pop().expect("one row gives one change");
                             assert_eq!(again.rid, change.rid, "invariant 2: the row stands in its table's place");
                             let numbers = source.numbered.iter().map(|at| change.row[*at].clone()).collect();
-                            change = again;
+                            change = Change { again: found, ..again };
                             change.number(source, numbers);
                         }
                         None => return Ok(None),
@@ -242,8 +295,15 @@ impl Source<'_> {
             rid: rid_from_u64(rids.value(at)),
             version: version_from(writers.value(at), undos.value(at)),
             row: rows.next().expect("a new row for each old one"),
+            at,
+            again: None,
         };
         Ok((0..batch.num_rows()).map(change).collect())
+    }
+
+    /// How many columns of a batch come before what RETURNING names of FROM or USING.
+    fn columns(&self) -> usize {
+        3 + live_columns(self.table).count() + self.assigned.as_ref().map_or(0, Vec::len)
     }
 
     /// The old rows with the assigned values in place.
@@ -252,7 +312,6 @@ impl Source<'_> {
         // A DELETE that returns nothing reads nothing of the row.
         let values = batch.num_columns().checked_sub(3 + assigned.len());
         live.truncate(values.expect("changes.rs, invariant 2: address and version, and the assigned values"));
-        assert_eq!(3 + live.len() + assigned.len(), batch.num_columns(), "changes.rs, invariant 2");
         let mut old: Vec<(usize, &ArrayRef)> = vec![];
         let mut new: Vec<(usize, std::vec::IntoIter<Datum>)> = vec![];
         for (i, at) in live.iter().enumerate() {

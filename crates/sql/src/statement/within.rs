@@ -52,24 +52,31 @@ impl Earlier {
     }
 
     fn note(&mut self, statement: &Statement, catalog: &Catalog) -> Result<()> {
-        let (target, follows) = match statement {
-            Statement::Insert(insert) => {
-                let updates = |action: &ConflictAction| matches!(action, ConflictAction::Update { .. });
-                (&insert.target, insert.conflict.as_ref().is_some_and(|conflict| updates(&conflict.action)))
-            }
-            Statement::Update(update) => (&update.target, true),
-            Statement::Delete(delete) => (&delete.target, true),
-            _ => return Ok(()),
-        };
-        let changed = meant(catalog, &relation(target)?, Rights::DELETE).map(|(table, _)| table);
-        let mut open: Vec<Arc<Table>> = changed.into_iter().collect();
-        while let Some(table) = open.pop() {
-            if self.changed.insert(table.oid) && follows {
-                open.extend(table.referenced_by.iter().filter_map(|key| catalog.table_by_oid(key.table).cloned()));
-            }
-        }
+        self.changed.append(&mut changed_by(statement, catalog)?);
         Ok(())
     }
+}
+
+/// The tables whose rows a statement changes, or may change by the action of a foreign key.
+pub(crate) fn changed_by(statement: &Statement, catalog: &Catalog) -> Result<BTreeSet<ObjectId>> {
+    let mut changed = BTreeSet::new();
+    let (target, follows) = match statement {
+        Statement::Insert(insert) => {
+            let updates = |action: &ConflictAction| matches!(action, ConflictAction::Update { .. });
+            (&insert.target, insert.conflict.as_ref().is_some_and(|conflict| updates(&conflict.action)))
+        }
+        Statement::Update(update) => (&update.target, true),
+        Statement::Delete(delete) => (&delete.target, true),
+        _ => return Ok(changed),
+    };
+    let target = meant(catalog, &relation(target)?, Rights::DELETE).map(|(table, _)| table);
+    let mut open: Vec<Arc<Table>> = target.into_iter().collect();
+    while let Some(table) = open.pop() {
+        if changed.insert(table.oid) && follows {
+            open.extend(table.referenced_by.iter().filter_map(|key| catalog.table_by_oid(key.table).cloned()));
+        }
+    }
+    Ok(changed)
 }
 
 /// The WITH of a statement that has changes in it.

@@ -45,6 +45,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("bigint, bigint", "UPDATE t SET a = a + $1, b = $1 WHERE id = $2 RETURNING *"),
     ("int", "UPDATE t SET a = a + 1, m = m * 2, x = x || '+' WHERE a = $1"),
     ("int, int", "UPDATE t SET b = o.k FROM o WHERE o.t = t.id AND t.a = $1 AND o.k > $2 RETURNING t.id, t.b"),
+    ("int, int", "UPDATE t SET b = o.k FROM o WHERE o.t = t.id AND t.a = $1 AND o.k > $2 RETURNING o.*, t.b + $1"),
     ("text, int", "UPDATE t SET v = $1 WHERE id = $2 RETURNING v"),
     ("numeric, int", "UPDATE t SET s = $1, c = 'z' WHERE id = $2 RETURNING s, c"),
     ("int", "UPDATE t SET z = now(), ts = now() WHERE id = $1 RETURNING z = now(), ts = localtimestamp"),

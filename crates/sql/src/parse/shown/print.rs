@@ -28,7 +28,42 @@ pub(super) enum Shown {
         all: bool,
         array: Box<Shown>,
     },
+    /// The operand, the conditions with their results, and the last result.
+    Case(Option<Box<Shown>>, Vec<[Shown; 2]>, Box<Shown>),
+    /// A query that is a value, or has a value or a word before it.
+    Query {
+        left: Option<Box<Shown>>,
+        word: String,
+        query: String,
+    },
+    /// `f(x) FILTER (WHERE c)`.
+    Filtered(Box<[Shown; 2]>),
+    /// `f(x) OVER w`.
+    Over(Box<Shown>, String),
 }
+
+/// A line's end that is not within a constant, until all is laid out.
+pub(super) const LINE: char = '\0';
+
+/// A text that stands so many columns further to the right.
+pub(super) fn moved(text: &str, columns: usize) -> String {
+    text.replace(LINE, &format!("{LINE}{}", " ".repeat(columns)))
+}
+
+/// A text as it is shown: no line ends with spaces. `None`: it goes too far to the right for PostgreSQL's way.
+pub(super) fn laid_out(text: &str) -> Option<String> {
+    let mut lines: Vec<&str> = text.split(LINE).collect();
+    let last = lines.pop().unwrap_or_default();
+    if lines.iter().skip(1).chain([&last]).any(|line| line.len() - line.trim_start_matches(' ').len() > FURTHEST) {
+        return None;
+    }
+    let mut made: String = lines.into_iter().flat_map(|line| [line.trim_end_matches(' '), "\n"]).collect();
+    made.push_str(last);
+    Some(made)
+}
+
+/// Behind it PostgreSQL goes to the right in smaller steps.
+const FURTHEST: usize = 39;
 
 impl Shown {
     /// `pretty`: without the parentheses that the precedence of operators makes needless.
@@ -62,11 +97,29 @@ impl Shown {
                 let left = self.inner(left, pretty);
                 wrapped(format!("{left} {op} {word} ({})", array.text(pretty)))
             }
+            Shown::Case(operand, whens, otherwise) => {
+                let operand = operand.as_ref().map_or(String::new(), |operand| format!(" {}", operand.text(pretty)));
+                let mut text = format!("{LINE}CASE{operand}");
+                for [condition, result] in whens {
+                    let when = format!("{LINE}WHEN {} THEN {}", condition.text(pretty), result.text(pretty));
+                    text.push_str(&moved(&when, 4));
+                }
+                text.push_str(&moved(&format!("{LINE}ELSE {}", otherwise.text(pretty)), 4));
+                format!("{text}{LINE}END")
+            }
+            Shown::Query { left: None, word, query } if word.is_empty() => format!("({query})"),
+            Shown::Query { left: None, word, query } => format!("({word} ({query}))"),
+            Shown::Query { left: Some(left), word, query } => format!("({} {word} ({query}))", left.text(pretty)),
+            Shown::Over(call, window) => format!("{} OVER {window}", call.text(pretty)),
+            Shown::Filtered(both) => {
+                let [call, condition] = &**both;
+                format!("{} FILTER (WHERE {})", call.text(pretty), condition.text(pretty))
+            }
         }
     }
 
     pub(super) fn is_call(&self) -> bool {
-        matches!(self, Shown::Call(..))
+        matches!(self, Shown::Call(..) | Shown::Filtered(..) | Shown::Over(..))
     }
 
     /// A part of this.
@@ -82,13 +135,16 @@ impl Shown {
             | Shown::Constant { .. }
             | Shown::Unknown(_)
             | Shown::Call(..)
+            | Shown::Case(..)
+            | Shown::Filtered(..)
+            | Shown::Over(..)
             | Shown::Array(_)
             | Shown::Cast(..) => false,
             Shown::And(_) => !matches!(self, Shown::Or(_)),
             Shown::Or(_) | Shown::Not(_) => {
                 !matches!(self, Shown::Or(_) | Shown::And(_)) || matches!(part, Shown::Or(_))
             }
-            Shown::Operator(..) | Shown::Is(..) | Shown::Any { .. } => {
+            Shown::Operator(..) | Shown::Is(..) | Shown::Any { .. } | Shown::Query { .. } => {
                 !matches!(self, Shown::And(_) | Shown::Or(_) | Shown::Not(_))
             }
         }

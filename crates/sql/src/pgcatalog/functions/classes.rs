@@ -2,6 +2,7 @@
 use super::{Call, DATABASE, external, find_index, own, quote, undefined_relation, views};
 use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
+use datafusion::arrow::datatypes::UInt32Type;
 use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
 use terrace_engine::{Among, Catalog, DataType, RelationName, Space, Step};
@@ -180,4 +181,20 @@ pub(super) fn current_schemas(c: &Call<'_>) -> ArrayRef {
         lists.append(true);
     }
     Arc::new(lists.finish())
+}
+
+/// The names of types, of arrays of their OIDs.
+pub(super) fn type_names(c: &Call<'_>) -> Result<ArrayRef> {
+    let mut made = ListBuilder::new(StringBuilder::new());
+    let lists = c.arguments.first().and_then(|lists| lists.as_list_opt::<i32>());
+    for row in 0..c.rows {
+        match lists.filter(|lists| lists.is_valid(row)).map(|lists| lists.value(row)) {
+            None => made.append(false),
+            Some(items) => {
+                let oids = items.as_primitive::<UInt32Type>();
+                made.append_value(oids.iter().map(|oid| oid.map(|oid| format_type(c.catalog, oid, None))));
+            }
+        }
+    }
+    Ok(Arc::new(made.finish()))
 }

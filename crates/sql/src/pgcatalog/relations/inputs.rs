@@ -1,5 +1,5 @@
 //! Functions that read a type's values, by which drivers tell arrays and enums from other types. Their OIDs are
-//! PostgreSQL 15's; there are no rows of them in pg_proc.
+//! PostgreSQL 15's; some of them have no rows in pg_proc.
 use super::PgType;
 
 const ARRAY: u32 = 750;

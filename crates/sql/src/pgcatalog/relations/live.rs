@@ -7,7 +7,8 @@ mod tiers;
 
 use super::*;
 use crate::observe::{Activity, State, locks_target};
-use crate::pgcatalog::schema_of_table;
+use crate::pgcatalog::system::PgType;
+use crate::pgcatalog::{PreparedStatement, schema_of_table};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -28,6 +29,9 @@ pub(super) const SHAPES: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_locks", "locktype:text database:oid relation:oid page:int4 tuple:int4 virtualxid:text \
                                 transactionid:int8 classid:oid objid:oid objsubid:int2 virtualtransaction:text \
                                 pid:int4 mode:text granted:bool fastpath:bool waitstart:timestamptz"),
+    ("pg_catalog", "pg_prepared_statements", "name:text statement:text prepare_time:timestamptz \
+                                              parameter_types:_text from_sql:bool generic_plans:int8 \
+                                              custom_plans:int8"),
     ("pg_catalog", "pg_stat_database", "datid:oid datname:name numbackends:int4 xact_commit:int8 xact_rollback:int8 \
                                         blks_read:int8 blks_hit:int8 tup_returned:int8 tup_fetched:int8 \
                                         tup_inserted:int8 tup_updated:int8 tup_deleted:int8 conflicts:int8 \
@@ -126,6 +130,7 @@ impl Live {
         match self.name {
             ("pg_catalog", "pg_stat_activity") => activity(s),
             ("pg_catalog", "pg_locks") => locks(s),
+            ("pg_catalog", "pg_prepared_statements") => prepared(s),
             ("pg_catalog", "pg_stat_database") => vec![database(s, &self.catalog)],
             ("pg_catalog", "pg_stat_progress_copy") => {
                 s.observed.sessions().iter().filter_map(|a| copying(a)).collect()
@@ -173,6 +178,19 @@ impl PartitionStream for Live {
         let batch = batch(&self.schema, &self.columns, &self.rows());
         Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), futures::stream::iter([batch])))
     }
+}
+
+/// The session's. Which plans they ran with is not counted.
+fn prepared(s: &System) -> Vec<Row> {
+    let rows = s.prepared.lock();
+    let row = |(name, of): (&String, &PreparedStatement)| {
+        let types = of.parameters.iter().map(|of| PgType::of(*of).sql_name.to_owned()).collect();
+        row! {
+            name: name.as_str(), statement: &*of.text, prepare_time: V::Ts(of.at), parameter_types: V::Texts(types),
+            from_sql: of.by_prepare, generic_plans: V::Null, custom_plans: V::Null,
+        }
+    };
+    rows.iter().map(row).collect()
 }
 
 fn ms(nanos: u64) -> f64 {

@@ -101,7 +101,7 @@ pub(crate) fn own() -> impl Iterator<Item = Own> {
 impl Own {
     /// As PostgreSQL has it; those that only Terrace has are views.
     fn is_view(&self) -> bool {
-        const VIEWS: [&str; 18] = [
+        const VIEWS: [&str; 19] = [
             "pg_available_extensions",
             "pg_cursors",
             "pg_group",
@@ -109,6 +109,7 @@ impl Own {
             "pg_locks",
             "pg_matviews",
             "pg_policies",
+            "pg_prepared_statements",
             "pg_prepared_xacts",
             "pg_roles",
             "pg_rules",

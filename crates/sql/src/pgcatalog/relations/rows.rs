@@ -37,7 +37,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_foreign_table"
             | "pg_inherits"
             | "pg_init_privs"
-            | "pg_language"
             | "pg_largeobject_metadata"
             | "pg_matviews"
             | "pg_operator"
@@ -46,7 +45,6 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
             | "pg_partitioned_table"
             | "pg_policies"
             | "pg_policy"
-            | "pg_proc"
             | "pg_publication"
             | "pg_publication_namespace"
             | "pg_publication_rel"
@@ -87,6 +85,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
             row! {oid: HEAP_AM_OID, amname: "heap", amtype: "t"},
             row! {oid: BTREE_AM_OID, amname: "btree", amtype: "i"},
         ],
+        "pg_language" | "pg_proc" => procedures::rows(name),
         "pg_attrdef" => all_defaults(catalog),
         "pg_attribute" => all_attributes(catalog),
         "pg_authid" | "pg_roles" => catalog.roles().chain(Role::of_system()).map(|role| role_row(&role)).collect(),

@@ -28,8 +28,7 @@ fn as_postgres(catalog: &Arc<Catalog>, view: &View, pretty: bool) -> Option<Stri
         columns.truncate(used.columns);
         Some((shown_relation(space, own, catalog), columns))
     };
-    let names: Vec<&str> = view.columns.iter().map(|column| column.name.as_str()).collect();
-    shown::views::query(query, &names, &lookup, pretty)
+    shown::views::query(query, &view.columns, &lookup, pretty)
 }
 
 /// A table of the view's columns.

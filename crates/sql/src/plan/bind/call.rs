@@ -117,6 +117,9 @@ impl Binder<'_> {
                 self.function_of("age", vec![today, time], &scope.schema).at(at)
             }
             "pg_typeof" if call.args.len() == 1 && !call.star => self.type_of_arg(&call.args[0].value, scope),
+            "pg_sequence_last_value" if call.args.len() == 1 && !call.star => {
+                self.last_value(&call.args[0].value, scope)
+            }
             "pg_terminate_backend" if call.args.len() == 2 => unsupported("a timeout of pg_terminate_backend"),
             _ if enums::is_function(name, call.args.len()) && !call.star && call.over.is_none() => {
                 self.of_enum(name, call, at, scope)

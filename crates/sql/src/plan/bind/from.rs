@@ -58,8 +58,10 @@ pub(super) struct Relation {
     pub(super) never_null: Option<usize>,
     /// An outer join may pad its rows.
     pub(super) padded: bool,
-    /// Its column `tableoid`, which `*` leaves out; of relations of the system.
+    /// Its `tableoid`, which `*` leaves out: a column of relations of the system, a constant of tables.
     pub(super) table_oid: Option<Expr>,
+    /// It stands in a JOIN, whose columns alone bare names mean.
+    pub(super) in_join: bool,
     /// Its name means its one column: it is a function that answers single values, whose column has another name.
     pub(super) value: bool,
 }
@@ -150,13 +152,14 @@ impl Binder<'_> {
             FromItem::Functions { .. } => unsupported("ROWS FROM"),
             FromItem::Join { kind, sides, on, alias, .. } => {
                 let left = self.item(&sides[0], around, before)?;
-                let joined = match self.lists_beside(&sides[1], &left, *kind, on, around)? {
+                let mut joined = match self.lists_beside(&sides[1], &left, *kind, on, around)? {
                     Some(both) => both,
                     None => {
                         let right = self.right_side(&sides[1], &left, around, before, *kind)?;
                         self.joined(left, right, *kind, on, around)?
                     }
                 };
+                joined.relations.iter_mut().for_each(|relation| relation.in_join = true);
                 match alias {
                     None => Ok(joined),
                     Some(alias) => self.hidden(joined, alias),
@@ -277,6 +280,7 @@ impl Binder<'_> {
             never_null,
             padded: false,
             table_oid: None,
+            in_join: false,
             value: false,
         };
         renamed(Source::of(plan, relation), alias)

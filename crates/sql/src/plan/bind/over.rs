@@ -12,14 +12,16 @@ use super::reads::Read;
 use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::through::Seen;
-use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, titles, wrong};
+use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, wrong};
 use crate::functions::convert::is_open;
 use crate::parse::constants::constant;
 use crate::parse::stored;
+use crate::parse::titles;
 use crate::plan::planner::Planner;
 use crate::plan::scan::{RID, TableScan, UNDO, WRITER};
 use crate::through::{Called, Level, Through};
 use crate::values::{check_assignable, live_columns};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, ScalarValue, TableReference};
@@ -75,6 +77,8 @@ pub(crate) enum Wanted<'q> {
     Null(&'q ColumnDef),
     /// A constraint, or which rows are wanted.
     Condition(&'q tree::Expr),
+    /// Columns of what stands in FROM or USING which these items name, those of the source in its order.
+    Beside(&'q [Item]),
     /// The number of the first condition of WITH CHECK OPTION that is not met, the innermost view's coming first; NULL
     /// where all are met.
     Options,
@@ -90,6 +94,9 @@ pub(crate) struct Over<'q> {
     pub(crate) with: Option<&'q With>,
     /// FROM of UPDATE, USING of DELETE.
     pub(crate) from: &'q [FromItem],
+    /// The rows that are given, with the columns of what stood in FROM or USING beside each ([`Wanted::Beside`]):
+    /// RETURNING is over these.
+    pub(crate) given: Option<&'q [RecordBatch]>,
     /// Tables beside the first of a query that locks rows. Their rows' addresses are columns, too.
     pub(crate) beside: &'q [Beside<'q>],
     pub(crate) filter: Option<&'q tree::Expr>,
@@ -126,6 +133,15 @@ pub(crate) fn bind_over(planner: &Planner<'_>, over: &Over<'_>, types: &[Option<
     })
 }
 
+impl<'q> Wanted<'q> {
+    fn item(&self) -> Option<&'q Item> {
+        match self {
+            Wanted::Item(item) => Some(item),
+            _ => None,
+        }
+    }
+}
+
 impl Part {
     fn clause(self) -> Clause {
         match self {
@@ -149,6 +165,7 @@ impl Binder<'_> {
         }
         let around = Around { scope: None, ctes: &ctes };
         let Target { mut source, row, conditions } = self.rows_over(over)?;
+        let own = source.plan.schema().fields().len();
         for item in over.from {
             let right = self.beside_target(item, &source, around)?;
             source = self.joined(source, right, JoinKind::Cross, &JoinOn::Nothing, around)?;
@@ -163,27 +180,20 @@ impl Binder<'_> {
         }
         let scope = Scope::new(&source, None, &ctes);
         let mut plan = LogicalPlanBuilder::from(source.plan.clone());
-        if matches!(over.rows, Rows::Target | Rows::All) {
-            for (_, condition) in &conditions {
-                plan = plan.filter(condition.clone())?;
-            }
+        for (_, condition) in conditions.iter().filter(|_| matches!(over.rows, Rows::Target | Rows::All)) {
+            plan = plan.filter(condition.clone())?;
         }
         if let Some(filter) = over.filter {
             plan = plan.filter(scope.within(Clause::Where, || self.condition(filter, "WHERE", &scope))?)?;
         }
-        let (mut titles, mut exprs) = (vec![], vec![]);
+        let mut exprs: Vec<Expr> = vec![];
         if matches!(over.rows, Rows::Target | Rows::Conflict) {
             let table = source.plan.schema().qualified_field(0).0.cloned();
-            for name in [RID, WRITER, UNDO] {
-                titles.push(String::new());
-                exprs.push(Expr::Column(Column::new(table.clone(), name)));
-            }
+            exprs.extend([RID, WRITER, UNDO].map(|name| Expr::Column(Column::new(table.clone(), name))));
         }
-        for column in addressed {
-            titles.push(String::new());
-            exprs.push(Expr::Column(column));
-        }
+        exprs.extend(addressed.into_iter().map(Expr::Column));
         let addresses = exprs.len();
+        let mut titles = vec![String::new(); addresses];
         scope.within(over.part.clause(), || {
             over.wanted.iter().try_for_each(|wanted| match wanted {
                 Wanted::Row => {
@@ -196,14 +206,24 @@ impl Binder<'_> {
                     exprs.push(options(over, &conditions)?);
                     Ok(())
                 }
+                Wanted::Beside(items) => {
+                    let named = self.beside_named(*items, own, &scope)?;
+                    exprs.extend(named.into_iter().map(|at| Expr::Column(scope.schema.columns().swap_remove(at))));
+                    titles.resize(exprs.len(), String::new());
+                    Ok(())
+                }
                 wanted => self.wanted(wanted, &scope, &mut titles, &mut exprs),
             })
         })?;
         if !over.order.is_empty() {
-            let items: Vec<(String, Expr)> =
-                titles[addresses..].iter().cloned().zip(exprs[addresses..].iter().cloned()).collect();
+            let items = titles.iter().cloned().zip(exprs.iter().cloned()).skip(addresses);
+            let items: Vec<(String, Expr)> = items.collect();
             let by = scope.within(over.part.clause(), || self.order_over(over.order, &items, &scope))?;
             plan = plan.sort(by)?;
+        }
+        if let Some(given) = over.given {
+            let named = self.beside_named(over.wanted.iter().filter_map(Wanted::item), own, &scope)?;
+            plan = LogicalPlanBuilder::from(self.stood_beside(&source.plan, (0..own).chain(named), given)?);
         }
         let columns = self.called(&titles, exprs);
         Ok(Bound::new(plan.project(columns)?.build()?, titles))
@@ -252,6 +272,7 @@ impl Binder<'_> {
             Rows::Conflict => {
                 let made = target(TableScan::target(table()), called)?;
                 let mut excluded = target(given(), "excluded")?.source;
+                excluded.relations[0].table_oid = None;
                 let around = Around { scope: None, ctes: &Ctes::none() };
                 // A table may be called so, too: then neither may be named so.
                 let name = std::mem::take(&mut excluded.relations[0].name);
@@ -325,7 +346,8 @@ impl Binder<'_> {
             key: key.unwrap_or_default(),
             never_null,
             padded: false,
-            table_oid: None,
+            table_oid: Some(lit(table.oid.0)),
+            in_join: false,
             value: false,
         };
         Ok(Source::of(plan, relation))
@@ -337,7 +359,7 @@ impl Binder<'_> {
         self.origins.borrow_mut().insert(name.to_owned(), positions.map(number).collect());
     }
 
-    fn wanted(
+    pub(super) fn wanted(
         &self,
         wanted: &Wanted<'_>,
         scope: &Scope<'_>,
@@ -346,7 +368,7 @@ impl Binder<'_> {
     ) -> Result<()> {
         assert_eq!(titles.len(), exprs.len(), "invariant 2: a column has a title");
         match wanted {
-            Wanted::Row | Wanted::Options => unreachable!("they are no expressions"),
+            Wanted::Row | Wanted::Options | Wanted::Beside(_) => unreachable!("they are no expressions"),
             Wanted::Item(item) if matches!(item.expr.kind, ExprKind::Star(_) | ExprKind::AllFields(_)) => {
                 let (names, columns) = self.items(std::slice::from_ref(item), scope)?;
                 titles.extend(names);

@@ -10,7 +10,7 @@ use super::from::{Relation, Source};
 use super::{Result, fail, over, unsupported, windows, wrong};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, when};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use terrace_engine::EngineError;
@@ -170,7 +170,10 @@ impl<'s> Scope<'s> {
         match name.parts() {
             // A table's name may stand for its whole row.
             [one] if self.calls(&one.name) => unsupported("a row of a table as a value"),
-            [one] => wrong(at, "42703", format!("column \"{}\" does not exist", one.name)),
+            [one] => {
+                let error = EngineError::new("42703", format!("column \"{}\" does not exist", one.name));
+                fail(at, EngineError { hint: self.hint_at_columns(None, &one.name), ..error })
+            }
             [table, _] | [_, table, _] => self.missing(table, at),
             _ => unsupported("a name of three parts"),
         }
@@ -248,17 +251,34 @@ impl<'s> Scope<'s> {
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => wrong(name.at, "42702", format!("column reference \"{}\" is ambiguous", name.name)),
             (Some((_, column)), None) => Ok(Some(column.clone())),
-            (None, _) if name.name == TABLE_OID => Ok(self.table_oid()),
+            (None, _) if name.name == TABLE_OID => self.table_oid(name),
             (None, _) => Ok(None),
         }
     }
 
-    /// `tableoid`, where FROM is one relation that has it: a join does not.
-    fn table_oid(&self) -> Option<Expr> {
-        match self.source.relations.as_slice() {
-            [one] => one.table_oid.clone(),
-            _ => None,
+    /// `tableoid`, of the one relation of FROM that has it.
+    fn table_oid(&self, name: &Ident) -> Result<Option<Expr>> {
+        let has = |relation: &&Relation| relation.table_oid.is_some() && !relation.in_join;
+        let mut found = self.source.relations.iter().filter(has);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => wrong(name.at, "42702", format!("column reference \"{}\" is ambiguous", name.name)),
+            (Some(one), None) => self.table_oid_of(one),
+            (None, _) => Ok(None),
         }
+    }
+
+    /// It is NULL where an outer join pads the relation. What the catalogue keeps has no columns of the system.
+    fn table_oid_of(&self, relation: &Relation) -> Result<Option<Expr>> {
+        let Some(oid) = relation.table_oid.clone().filter(|_| !self.clause.get().is_of_no_query()) else {
+            return Ok(None);
+        };
+        if !relation.padded || matches!(oid, Expr::Column(_)) {
+            return Ok(Some(oid));
+        }
+        let Some((_, column)) = relation.never_null.and_then(|at| relation.columns.get(at)) else {
+            return unsupported("tableoid beside an outer join, of a table without a NOT NULL column");
+        };
+        Ok(Some(when(column.clone().is_not_null(), oid).end()?))
     }
 
     /// What FROM calls so.
@@ -279,8 +299,11 @@ impl<'s> Scope<'s> {
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => wrong(at, "42702", format!("column reference \"{}\" is ambiguous", column.name)),
             (Some((_, column)), None) => Ok(Some(column.clone())),
-            (None, _) if column.name == TABLE_OID && relation.table_oid.is_some() => Ok(relation.table_oid.clone()),
-            (None, _) => wrong(at, "42703", format!("column {}.{} does not exist", table.name, column.name)),
+            (None, _) if column.name == TABLE_OID && relation.table_oid.is_some() => self.table_oid_of(relation),
+            (None, _) => {
+                let error = EngineError::new("42703", format!("column {}.{} does not exist", table.name, column.name));
+                fail(at, EngineError { hint: self.hint_at_columns(Some(&table.name), &column.name), ..error })
+            }
         }
     }
 
@@ -304,7 +327,7 @@ impl<'s> Scope<'s> {
 }
 
 /// A column of a query around (invariant 2).
-fn outer(expr: Expr, scope: &Scope<'_>) -> Result<Expr> {
+pub(super) fn outer(expr: Expr, scope: &Scope<'_>) -> Result<Expr> {
     let made = expr.transform_up(|expr| match expr {
         Expr::Column(column) => {
             let field = scope.schema.field_from_column(&column)?.clone();

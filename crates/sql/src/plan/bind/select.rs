@@ -9,7 +9,8 @@
 use super::expr::symbol;
 use super::query::Around;
 use super::scope::{Clause, Scope};
-use super::{Binder, Bound, Result, fail, from, system, titles, unsupported, wrong};
+use super::{Binder, Bound, Result, fail, from, system, unsupported, wrong};
+use crate::parse::titles;
 use crate::plan::naming::shown;
 use datafusion::common::Column;
 use datafusion::logical_expr::expr::Sort as By;

@@ -8,14 +8,18 @@
 //!    One case stands for itself: a SELECT of setval alone whose arguments have aggregates and which groups nothing has
 //!    one row. `SELECT setval('s', max(id)) FROM t` becomes `SELECT setval('s', (SELECT max(id) FROM t))`.
 //! 3. Places in a default, which the catalogue keeps, are told from those in the statement and in other defaults.
-use super::scope::Scope;
-use super::{Binder, Placed, Result, unsupported};
+use super::scope::{self, Scope};
+use super::system::system_type;
+use super::{Binder, Placed, Result, over, unsupported};
 use crate::functions::builtin::is_known_aggregate;
 use crate::parse::sequence_calls::{Call, call_of};
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::Expr;
+use crate::plan::sequence_relations;
+use datafusion::common::{ScalarValue, Spans};
+use datafusion::functions_aggregate::expr_fn::max;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, Subquery};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use terrace_engine::Result as EngineResult;
 use terrace_grammar::statement::{
     self as tree, At, Body, Distinct, ExprKind, FromItem, Literal, Node, Query, SetOperator, SpecialFunction,
@@ -26,6 +30,25 @@ use terrace_grammar::statement::{
 pub(crate) type Place = (usize, At);
 
 impl Binder<'_> {
+    /// `pg_sequence_last_value(s)`: a query over the rows of all sequences.
+    pub(super) fn last_value(&self, of: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        over::refuse_subquery(scope.clause.get(), of.at)?;
+        let of = match &of.kind {
+            ExprKind::Cast { arg, to, .. } if system_type(to) == Some("regclass") => self.oid_of_class(arg, scope)?,
+            _ => self.oid_of_class(of, scope)?,
+        };
+        let actor = self.planner.info.actor(self.planner.catalog);
+        let text = sequence_relations::last_values(self.planner.catalog, &actor);
+        let source = self.of_sequences(&text, ("pg_catalog", "pg_sequence_last_value"), None)?;
+        let [(_, oid), (_, value)] = source.visible.as_slice() else { unreachable!("two columns were asked for") };
+        let is_it = oid.clone().eq(scope::outer(of, scope)?);
+        let none: Vec<Expr> = vec![];
+        let plan = LogicalPlanBuilder::from(source.plan).filter(is_it)?.aggregate(none, vec![max(value.clone())])?;
+        let subquery = Arc::new(plan.build()?);
+        let outer_ref_columns = subquery.all_out_ref_exprs();
+        Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
+    }
+
     pub(super) fn sequence_call(&self, call: EngineResult<Call>, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let call = call.at(at)?;
         let call = if self.is_of_text() { call.of_definition() } else { call };

@@ -217,6 +217,7 @@ impl Binder<'_> {
             never_null: None,
             padded: false,
             table_oid: None,
+            in_join: false,
             value: value && members.is_none(),
         };
         let source = Source::of(plan, relation);

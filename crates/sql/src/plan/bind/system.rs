@@ -7,13 +7,15 @@ use super::from::Source;
 use super::query::{Around, parameter_number};
 use super::reads::Read;
 use super::scope::{Ctes, Scope, TABLE_OID};
-use super::{Binder, Bound, Fault, Result, fail, titles, unsupported, wrong};
+use super::{Binder, Bound, Fault, Result, fail, unsupported, wrong};
 use crate::error::undefined_table;
 use crate::functions::builtin;
 use crate::parse::identity::Identity;
+use crate::parse::titles;
 use crate::pgcatalog;
 use crate::pgcatalog::AUTHID_OID;
 use crate::plan::sequence_relations;
+use crate::values::arrays::items_of;
 use crate::values::{PG_TYPE, enum_of, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -85,7 +87,12 @@ impl Binder<'_> {
     }
 
     /// A relation that a query over the rows of all sequences gives.
-    fn of_sequences(&self, text: &str, (schema, shown): (&str, &str), alias: Option<&Alias>) -> Result<Source> {
+    pub(super) fn of_sequences(
+        &self,
+        text: &str,
+        (schema, shown): (&str, &str),
+        alias: Option<&Alias>,
+    ) -> Result<Source> {
         let mut statements = parse(text, Options::default()).map_err(|_| broken(text))?;
         let statement = statements.pop().ok_or_else(|| broken(text))?.into_statement();
         let Statement::Query(query) = statement else { return Err(broken(text)) };
@@ -115,6 +122,9 @@ impl Binder<'_> {
             let numbers = DataType::Int8.array().expect("a number is no array");
             self.settle_parameter(parameter_number(number)?, numbers);
             return self.expr(arg, scope).map(Some);
+        }
+        if is_array_of(to, "regtype") {
+            return self.names_of_types(arg, scope).map(Some);
         }
         let Some(kind) = system_type(to) else { return Ok(None) };
         if kind == "char" {
@@ -164,8 +174,17 @@ impl Binder<'_> {
         super::Placed::at(made, at).map(Some)
     }
 
+    /// `x::regtype[]`, of an array of OIDs.
+    fn names_of_types(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        match items_of(&bound.get_type(&scope.schema)?).map(|item| item.data_type().clone()) {
+            Some(ArrowType::UInt32) => self.function_of("regtype_names", vec![bound], &scope.schema),
+            _ => unsupported("this cast to regtype[]"),
+        }
+    }
+
     /// `x::regclass::oid`.
-    fn oid_of_class(&self, named: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
+    pub(super) fn oid_of_class(&self, named: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let bound = self.expr(named, scope)?;
         let of = bound.get_type(&scope.schema)?;
         let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, &scope.schema);
@@ -179,12 +198,17 @@ impl Binder<'_> {
     fn cast_to_one_byte(&self, arg: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
         let text = |text: &str| Ok(Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None));
         match &arg.kind {
-            _ if !self.of_system.get() => unsupported("the type \"char\""),
-            ExprKind::Literal(Literal::Text(written)) => match written.chars().next() {
-                None => text(""),
-                Some(first) if first.is_ascii() => text(first.encode_utf8(&mut [0; 4])),
-                Some(_) => unsupported("a byte that is no character"),
+            ExprKind::Literal(Literal::Text(written)) => match one_byte(written) {
+                0 => text(""),
+                byte @ 1..=127 => text(char::from(byte).encode_utf8(&mut [0; 4])),
+                _ => unsupported("a byte that is no character"),
             },
+            ExprKind::Cast { arg, to, .. }
+                if is_text(to) && matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) =>
+            {
+                self.cast_to_one_byte(arg, scope)
+            }
+            _ if !self.of_system.get() => unsupported("the type \"char\""),
             ExprKind::Literal(Literal::Null) => Ok(Expr::Literal(ScalarValue::Utf8(None), None)),
             _ => {
                 let bound = self.expr(arg, scope)?;
@@ -454,6 +478,21 @@ pub(super) fn system_type(to: &TypeName) -> Option<&'static str> {
     known.into_iter().find(|known| plain && *known == own)
 }
 
+/// The byte that a text is as a "char": its first one, or what `\ooo` means.
+fn one_byte(text: &str) -> u8 {
+    let is_octal = |digits: &&str| digits.len() == 3 && digits.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
+    match text.strip_prefix('\\').filter(is_octal).map(|digits| u16::from_str_radix(digits, 8)) {
+        Some(Ok(number)) => (number & 0xff) as u8,
+        _ => text.bytes().next().unwrap_or(0),
+    }
+}
+
+/// Whether it is the type text itself.
+fn is_text(to: &TypeName) -> bool {
+    let own = to.name.last().name == "text" && to.name.qualifier().iter().all(|schema| schema.name == "pg_catalog");
+    own && to.modifiers.is_empty() && to.dimensions.is_empty() && !to.set_of && !to.of_column
+}
+
 /// The OID of oid, and of oid[], which are no types of columns.
 pub(crate) fn system_oid(to: &TypeName) -> Option<u32> {
     match system_type(to) {
@@ -464,8 +503,12 @@ pub(crate) fn system_oid(to: &TypeName) -> Option<u32> {
 
 /// Whether it is `oid[]`.
 fn is_oids(to: &TypeName) -> bool {
+    is_array_of(to, "oid")
+}
+
+fn is_array_of(to: &TypeName, item: &str) -> bool {
     let one = TypeName { dimensions: vec![], ..to.clone() };
-    to.dimensions.len() == 1 && system_type(&one) == Some("oid")
+    to.dimensions.len() == 1 && system_type(&one) == Some(item)
 }
 
 /// `'{1,2}'::oid[]`, as pg_dump lists the tables that it asks about.

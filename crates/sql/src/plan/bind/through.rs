@@ -119,6 +119,7 @@ impl Binder<'_> {
             never_null: None,
             padded: false,
             table_oid: None,
+            in_join: false,
             value: false,
         };
         Ok((Source::of(below.plan, relation), condition))

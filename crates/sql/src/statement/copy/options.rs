@@ -14,6 +14,8 @@ pub struct CopyFormat {
     pub(crate) null: String,
     /// The first line is a header: passed over, or written.
     pub(crate) header: bool,
+    /// What is read of it has to be the columns' names.
+    pub(crate) matched: bool,
     /// `None`: text format, or binary.
     pub(crate) csv: Option<Csv>,
 }
@@ -72,8 +74,8 @@ impl CopyFormat {
     pub(crate) fn csv(delimiter: u8) -> CopyFormat {
         let none = || Columns::At(vec![]);
         let csv = Csv { quote: b'"', escape: b'"', force_quote: none(), force_not_null: none(), force_null: none() };
-        let header = true;
-        CopyFormat { binary: false, parquet: false, delimiter, null: String::new(), header, csv: Some(csv) }
+        let (binary, parquet, matched) = (false, false, false);
+        CopyFormat { binary, parquet, delimiter, null: String::new(), header: true, matched, csv: Some(csv) }
     }
 
     pub fn is_binary(&self) -> bool {
@@ -107,13 +109,29 @@ enum Kind {
     Parquet,
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Header {
+    No,
+    Yes,
+    Match,
+}
+
+fn header(option: &NamedOption) -> Result<Header> {
+    match &option.value {
+        OptionValue::Text(text) if text.eq_ignore_ascii_case("match") => Ok(Header::Match),
+        _ => switch(option).map(|on| if on { Header::Yes } else { Header::No }).map_err(|error| {
+            EngineError::new(error.state.0, format!("{} requires a Boolean value or \"match\"", option.name.name))
+        }),
+    }
+}
+
 /// Options as they were given.
 #[derive(Default)]
 struct Given {
     kind: Option<Kind>,
     delimiter: Option<char>,
     null: Option<String>,
-    header: Option<bool>,
+    header: Option<Header>,
     freeze: Option<bool>,
     encoding: Option<String>,
     quote: Option<char>,
@@ -159,13 +177,10 @@ impl Given {
                 "parquet" => once(&mut self.kind, Kind::Parquet),
                 other => Err(EngineError::new("22023", format!("COPY format \"{other}\" not recognized"))),
             },
-            "header" if matches!(&option.value, OptionValue::Text(text) if text.eq_ignore_ascii_case("match")) => {
-                Err(unsupported("HEADER MATCH"))
-            }
             "freeze" => once(&mut self.freeze, switch(option)?),
             "delimiter" => once(&mut self.delimiter, character(option)?),
             "null" => once(&mut self.null, text(option)?.to_owned()),
-            "header" => once(&mut self.header, switch(option)?),
+            "header" => once(&mut self.header, header(option)?),
             "quote" => once(&mut self.quote, character(option)?),
             "escape" => once(&mut self.escape, character(option)?),
             "force_quote" => once(&mut self.force_quote, Columns::of(option)?),
@@ -191,7 +206,11 @@ impl Given {
         {
             return Err(EngineError::new("42601", format!("cannot specify {name} in {mode} mode")));
         }
-        if (binary || parquet) && self.header == Some(true) {
+        if to && self.header == Some(Header::Match) {
+            return Err(EngineError::new("0A000", "cannot use \"match\" with HEADER in COPY TO"));
+        }
+        let header = self.header.unwrap_or(Header::No);
+        if (binary || parquet) && header != Header::No {
             return Err(EngineError::new("0A000", format!("cannot specify HEADER in {mode} mode")));
         }
         if parquet && !to {
@@ -203,9 +222,9 @@ impl Given {
         }
         let delimiter = one_byte(self.delimiter.unwrap_or(if is_csv { ',' } else { '\t' }), "delimiter")?;
         let null = self.null.clone().unwrap_or(if is_csv { "" } else { "\\N" }.into());
-        let header = self.header.unwrap_or(false);
         let csv = self.csv_options(to)?;
-        let format = CopyFormat { binary, parquet, delimiter, null, header, csv };
+        let (matched, header) = (header == Header::Match, header != Header::No);
+        let format = CopyFormat { binary, parquet, delimiter, null, header, matched, csv };
         check(&format)?;
         Ok(format)
     }

@@ -118,7 +118,15 @@ fn options_are_checked() {
         let error = format(options).expect_err(options);
         assert_eq!(error.state.0, state, "{options}: {error}");
     };
-    for fine in ["(FREEZE on)", "(FREEZE)", "(HEADER 1)", "(header off)", "WITH CSV HEADER", "WITH DELIMITER AS ','"] {
+    for fine in [
+        "(FREEZE on)",
+        "(FREEZE)",
+        "(HEADER 1)",
+        "(HEADER match)",
+        "(header off)",
+        "WITH CSV HEADER",
+        "WITH DELIMITER AS ','",
+    ] {
         assert!(format(fine).is_ok(), "{fine}");
     }
     let quoting = format("TO (FORMAT csv, FORCE_QUOTE *)").unwrap();
@@ -141,7 +149,8 @@ fn options_are_checked() {
     refused("(NULL 'a\tb')", "22023");
     refused("(FORMAT csv, FORMAT csv)", "42601");
     refused("(ENCODING 'latin1')", "0A000");
-    refused("(HEADER match)", "0A000");
+    refused("TO (HEADER match)", "0A000");
+    refused("(HEADER wrong)", "42601");
     refused("(FORMAT csv, FORCE_QUOTE (b))", "0A000");
     refused("TO (FREEZE)", "0A000");
 }

@@ -16,7 +16,7 @@ use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::plan::rules::is_volatile;
 use crate::statement::changes::{alone_over, check_identities, check_width};
 use crate::statement::reads::written;
-use crate::statement::returning::Changed;
+use crate::statement::returning::{Changed, Returning};
 use crate::statement::run::{Collected, Run};
 use crate::through::Called;
 use crate::values::{assign_array, assign_datum, check_assignable, check_not_null, live_columns};
@@ -112,7 +112,7 @@ impl Run<'_> {
             }
         }
         self.follow_foreign_keys().await?;
-        Box::pin(self.changed(table, called, &insert.returning, count, returned)).await
+        Box::pin(self.changed((table, called), Returning::of(&insert.returning), count, returned)).await
     }
 
     async fn row_maker<'a>(&self, table: &'a Arc<Table>, columns: &'a [usize]) -> Result<RowMaker<'a>> {

@@ -32,7 +32,9 @@ async fn changed_rows_come_back() {
     // A name that both tables have is neither's.
     c.fails("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING id", "42702").await;
     c.fails("DELETE FROM t USING u WHERE u.id = t.id RETURNING v + id", "42702").await;
-    c.fails("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING w", "0A000").await;
+    c.fails("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING nosuch", "42703").await;
+    c.rows("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING w, t.*, u.id", &["100|1|100|a|1"]).await;
+    c.rows("UPDATE t SET v = v RETURNING id, (SELECT max(w) FROM u)", &["1|900"]).await;
     c.rows("UPDATE t SET v = u.w FROM u WHERE u.id = t.id RETURNING v", &["100"]).await;
     c.rows("DELETE FROM t USING u WHERE u.id = t.id AND u.w = 100 RETURNING t.id", &["1"]).await;
     c.rows("SELECT count(*) FROM t", &["0"]).await;
