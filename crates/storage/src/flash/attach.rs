@@ -208,11 +208,28 @@ impl Visitor for &Kept<'_> {
     }
 }
 
-struct Noting<'a>(&'a FlashHome);
+/// Notes the log up to `to`, of which redo repeats nothing.
+struct Noting<'a> {
+    tier: &'a FlashHome,
+    to: Lsn,
+}
+
+impl Noting<'_> {
+    /// A change of the page ends there, and the batch that made it begins at `start`, or later.
+    fn note(&self, page: PageId, (start, end): BatchSpan) {
+        self.tier.note(page, Noted { start, end, redo: None });
+    }
+}
 
 impl Selection for Noting<'_> {
-    fn select(&self, _: &SegmentIndex) -> Wanting {
-        Wanting::All // Its page table is damaged.
+    /// The last segment's index also has what lies behind `to`: there a page may go on from what its frame has.
+    fn select(&self, index: &SegmentIndex) -> Wanting {
+        for (page, places) in index.pages() {
+            let mut spans = places.iter().rev().map(|place| index.lsns(*place));
+            let last = spans.find(|(_, end)| *end <= self.to);
+            last.into_iter().for_each(|span| self.note(page, span));
+        }
+        Wanting::Nothing
     }
 
     fn asks_table(&self) -> bool {
@@ -220,18 +237,19 @@ impl Selection for Noting<'_> {
     }
 
     fn is_enough(&self, table: &PageTable) -> bool {
-        table.newest().for_each(|(page, end)| self.0.note(page, Noted { start: end, end, redo: None }));
-        true
+        let enough = table.newest().all(|(_, end)| end <= self.to);
+        if enough {
+            table.newest().for_each(|(page, end)| self.note(page, (end, end)));
+        }
+        enough
     }
 }
 
-impl Visitor for Noting<'_> {
+impl Visitor for &Noting<'_> {
     async fn batches(&mut self, batches: &[Batch<'_>]) -> Result<()> {
         for batch in batches {
-            batch
-                .blocks()
-                .filter(|b| b.page != EVENT)
-                .for_each(|b| self.0.note(b.page, Noted { start: batch.start, end: batch.end, redo: None }));
+            let changed = batch.blocks().filter(|b| b.page != EVENT);
+            changed.for_each(|b| self.note(b.page, (batch.start, batch.end)));
         }
         Ok(())
     }
@@ -423,7 +441,8 @@ impl FlashHome {
     /// Notes the log from `from` to `to`, by segments' page tables where they have some; false where it has not got it
     /// all.
     async fn note_log(&self, from: Lsn, to: Lsn) -> bool {
-        self.log.walk(from, to, &Noting(self), &mut Noting(self)).await.unwrap_or(false)
+        let noting = Noting { tier: self, to };
+        self.log.walk(from, to, &noting, &mut &noting).await.unwrap_or(false)
     }
 
     /// A batch changes the page. In the log's order.

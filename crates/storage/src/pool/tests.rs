@@ -6,6 +6,7 @@ use crate::mtr::Mtr;
 use crate::page::PageKind;
 use crate::page::op::PageOp;
 use crate::reads::{Reads, counted, counting};
+use crate::types::{DATA, UNDO};
 use futures::future::join_all;
 use std::future::Future;
 use std::sync::atomic::Ordering::SeqCst;
@@ -406,5 +407,31 @@ fn a_latch_that_waits_for_itself_is_found_in_simulation() {
         let mut mtr = Mtr::new(&f.pool, permit);
         mtr.latch(&pin);
         drop(pin.read());
+    });
+}
+
+/// A page for the tier waited for those of undo space, which go to a disk.
+#[test]
+fn pages_of_one_tablespace_are_written_early_together() {
+    simulate(|env| async move {
+        let f = fixture(env, 64).await;
+        for no in 0..20 {
+            for space in [DATA, UNDO] {
+                let id = PageId::new(space, no);
+                let pin = f.pool.create(id).await.unwrap();
+                let mut mtr = Mtr::new(&f.pool, f.permit().await);
+                let at = mtr.latch(&pin);
+                mtr.apply(at, PageOp::Format { kind: PageKind::Heap, owner: ObjectId(1), special: 0 });
+                mtr.commit();
+            }
+        }
+        assert_eq!(f.pool.write_early(30, |_| true).await.unwrap(), 30);
+        let writes = std::mem::take(&mut f.home.inside.lock().writes);
+        assert!(writes.iter().all(|(pages, _)| pages.iter().all(|page| page.space == pages[0].space)), "{writes:?}");
+        let mut oldest: Vec<u32> = writes.iter().flat_map(|(pages, _)| pages.iter().map(|page| page.no)).collect();
+        oldest.sort_unstable();
+        assert_eq!(oldest, (0..30).map(|i| i / 2).collect::<Vec<u32>>());
+        // What the tier does not take stays; nobody else does for it.
+        assert_eq!((f.pool.write_early(10, |_| false).await.unwrap(), f.pool.dirty()), (5, 5));
     });
 }

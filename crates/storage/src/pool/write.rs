@@ -20,7 +20,7 @@ use crate::error::{Result, StorageError};
 use crate::home::{Reason, WriteBack};
 use crate::page::header;
 use crate::sync::atomic::Ordering;
-use crate::types::{Lsn, PageId};
+use crate::types::{DATA, Lsn, PageId};
 use futures::future::try_join_all;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -88,8 +88,9 @@ impl Pool {
         Ok(written)
     }
 
-    /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many. Answers
-    /// how many were written.
+    /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many. Those
+    /// that no tier takes go to their own device meanwhile, which may be slow: nobody waits for both. Answers how many
+    /// were written.
     pub(crate) async fn write_early(&self, most: usize, takes: impl Fn(usize) -> bool) -> Result<usize> {
         let mut found = self.all().dirty_before(Lsn(u64::MAX));
         if found.len() > most {
@@ -97,15 +98,27 @@ impl Pool {
             found.truncate(most);
         }
         found.sort_unstable();
-        let mut written = 0;
-        for some in found.chunks(EARLY) {
-            if !takes(some.len()) {
-                break;
+        let pages = found.into_iter().map(|(_, page)| page);
+        let (pages, others): (Vec<PageId>, Vec<PageId>) = pages.partition(|page| page.space == DATA);
+        let early = async {
+            let mut written = 0;
+            for some in pages.chunks(EARLY) {
+                if !takes(some.len()) {
+                    break;
+                }
+                written += self.write_group(some.to_vec(), Reason::Early).await?.written.len();
             }
-            let pages = some.iter().map(|(_, page)| *page).collect();
-            written += self.write_group(pages, Reason::Early).await?.written.len();
-        }
-        Ok(written)
+            Ok::<usize, StorageError>(written)
+        };
+        let home = async {
+            let mut written = 0;
+            for some in others.chunks(self.write_group) {
+                written += self.write_group(some.to_vec(), Reason::Early).await?.written.len();
+            }
+            Ok(written)
+        };
+        let (early, home) = futures::try_join!(early, home)?;
+        Ok(early + home)
     }
 
     /// Waits until nobody writes the page, or only a version younger than `before` is being written. Answers whether
