@@ -231,6 +231,7 @@ fn about_objects() -> Vec<Entry> {
         // A stored expression is kept as its SQL text.
         ("pg_get_expr", Utf8, |c| c.texts(get_expr)),
         ("pg_get_function_arguments", Utf8, |c| c.of_procedures(Procedure::arguments)),
+        ("pg_get_function_sqlbody", Utf8, |c| c.texts(|_, _| Ok(None))),
         ("pg_get_function_result", Utf8, |c| c.of_procedures(Procedure::result)),
         ("pg_get_indexdef", Utf8, |c| c.texts(indexes::definition)),
         ("pg_get_serial_sequence", Utf8, |c| c.texts(serial_sequence)),

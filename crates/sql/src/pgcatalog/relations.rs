@@ -190,7 +190,7 @@ fn field(name: &str, ty: &str) -> Field {
         "float8" => ArrowType::Float64,
         "timestamptz" => ArrowType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         "oid" | "regproc" => ArrowType::UInt32,
-        "_text" | "_name" | "_char" => list(ArrowType::Utf8),
+        "_text" | "_name" | "_char" | "_aclitem" => list(ArrowType::Utf8),
         "int2vector" | "_int2" => list(ArrowType::Int16),
         "oidvector" | "_oid" => list(ArrowType::UInt32),
         _ => ArrowType::Utf8,
@@ -239,7 +239,7 @@ fn array<'a>(ty: &str, values: impl Iterator<Item = &'a V>) -> ArrayRef {
         "float8" => build!(Float64Builder::new(), V::F8),
         "timestamptz" => build!(TimestampMicrosecondBuilder::new().with_timezone(ZONE), V::Ts),
         "oid" | "regproc" => build!(UInt32Builder::new(), V::O),
-        "_text" | "_name" | "_char" => {
+        "_text" | "_name" | "_char" | "_aclitem" => {
             let mut b = ListBuilder::new(StringBuilder::new());
             for v in values {
                 match v {

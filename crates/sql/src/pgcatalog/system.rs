@@ -145,11 +145,22 @@ types! {
     (1700, "numeric", "numeric", -1, false, "N", 1231, 0, 0);
     (2205, "regclass", "regclass", 4, true, "N", 2210, 0, 0);
     (2206, "regtype", "regtype", 4, true, "N", 2211, 0, 0);
+    (2249, "record", "record", -1, false, "P", 2287, 0, 0);
+    (2276, "any", "\"any\"", 4, true, "P", 0, 0, 0);
     (2277, "anyarray", "anyarray", -1, false, "P", 0, 0, 0);
+    (2278, "void", "void", 4, true, "P", 0, 0, 0);
+    (2279, "trigger", "trigger", 4, true, "P", 0, 0, 0);
+    (2283, "anyelement", "anyelement", 4, true, "P", 0, 0, 0);
+    (2287, "_record", "record[]", -1, false, "P", 0, 2249, 0);
+    (2776, "anynonarray", "anynonarray", 4, true, "P", 0, 0, 0);
     (2950, "uuid", "uuid", 16, false, "U", 2951, 0, 0);
     (2951, "_uuid", "uuid[]", -1, false, "A", 0, 2950, 0);
+    (3500, "anyenum", "anyenum", 4, true, "P", 0, 0, 0);
     (3802, "jsonb", "jsonb", -1, false, "U", 3807, 0, 0);
     (3807, "_jsonb", "jsonb[]", -1, false, "A", 0, 3802, 0);
+    (5077, "anycompatible", "anycompatible", 4, true, "P", 0, 0, 0);
+    (5078, "anycompatiblearray", "anycompatiblearray", -1, false, "P", 0, 0, 0);
+    (5079, "anycompatiblenonarray", "anycompatiblenonarray", 4, true, "P", 0, 0, 0);
 }
 
 pub(crate) fn type_by_oid(oid: u32) -> Option<&'static PgType> {

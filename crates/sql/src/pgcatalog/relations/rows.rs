@@ -655,6 +655,7 @@ fn type_row(t: &PgType, schema: u32, owner: u32) -> Row {
         typtype: match t.category {
             "E" => "e",
             "C" => "c",
+            "P" => "p",
             _ if t.name == "unknown" => "p",
             _ => "b",
         }, typcategory: t.category, typispreferred: false,

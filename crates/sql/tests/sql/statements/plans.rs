@@ -279,7 +279,7 @@ async fn q24_volatile_with_queries_are_read_once() {
 #[tokio::test]
 async fn q26_returning_beside_using() {
     let mut c = tables().await;
-    c.rows("UPDATE u SET b = 1 FROM w WHERE u.id = w.id RETURNING w.id, b", &["1|1", "2|1"]).await;
+    c.rows("UPDATE u SET b = 1 FROM w WHERE u.id = w.id RETURNING w.id, u.b", &["1|1", "2|1"]).await;
     c.rows("DELETE FROM u USING w WHERE u.id = w.id RETURNING u.id, w.id", &["1|1", "2|2"]).await;
 }
 
