@@ -170,6 +170,16 @@ impl Log {
         self.core.known.lock().retain(|number, _| *number < last);
     }
 
+    /// Redo reads whole segments from now on: what indexes were read into is given back.
+    pub(crate) fn begin_redo(&self) {
+        self.core.spares.keep_only(self.core.geometry.segment_size as usize);
+    }
+
+    /// Redo has read all of the log that it needs: what it was read into is given back.
+    pub(crate) fn end_redo(&self) {
+        self.core.spares.end();
+    }
+
     /// Opens the stream of a new epoch behind `end`, in a segment of its own, and starts the log's tasks.
     pub(crate) async fn start(&self, epoch: u64, end: Lsn) -> Result<()> {
         let core = &self.core;

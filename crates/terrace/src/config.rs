@@ -511,7 +511,8 @@ impl Config {
     }
 
     /// Bytes of changes that recovery gathers. With the two segments that it reads it takes as much as half the pool,
-    /// at least `RECOVERY`: no query runs yet. (Changes of pages that nobody has read yet stay a while longer.)
+    /// at least `RECOVERY`: no query runs yet. (Changes of pages that nobody has read yet stay until those are read,
+    /// beside a pool that fills and statements that run.)
     fn redo_memory(&self) -> usize {
         let all = RECOVERY.max(self.memory.pool.0 / 2);
         all.saturating_sub(2 * self.log.segment_size.0).max(RECOVERY / 4) as usize

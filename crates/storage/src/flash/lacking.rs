@@ -9,6 +9,7 @@
 
 use crate::types::*;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Places kept of one page at most: a page with more is one of few, and its changes fill the segments.
 const EACH: usize = 32;
@@ -36,7 +37,7 @@ pub(crate) struct Lack {
     /// Its LSN after the last of them.
     pub(crate) last: Lsn,
     /// Where they are, ascending (invariant 1); `None`: too many.
-    pub(crate) places: Option<Vec<BatchSpan>>,
+    pub(crate) places: Option<Arc<[BatchSpan]>>,
 }
 
 impl Lacking {
@@ -57,20 +58,21 @@ impl Lacking {
             self.full = true;
             return;
         }
-        let lack = Lack { since, last, places: Some(Vec::new()) };
-        let entry = self.pages.entry(page).or_insert(lack);
+        let none = || Some(Arc::from([]));
+        let entry = self.pages.entry(page).or_insert_with(|| Lack { since, last, places: none() });
         (entry.since, entry.last) = (entry.since.min(since), entry.last.max(last));
-        let held = entry.places.as_ref().map_or(0, Vec::len);
+        let held = entry.places.as_ref().map_or(0, |places| places.len());
         // (A page that had too many has them all again where it begins afresh.)
-        let before = if afresh { Some(Vec::new()) } else { entry.places.take() };
-        entry.places = before.and_then(|mut all| {
+        let before = if afresh { none() } else { entry.places.take() };
+        entry.places = before.and_then(|before| {
+            let mut all = before.to_vec();
             all.extend(places.take(EACH + 1 - all.len()));
-            (all.len() <= EACH && self.places - held + all.len() <= SHARE * room).then_some(all)
+            (all.len() <= EACH && self.places - held + all.len() <= SHARE * room).then(|| all.into())
         });
-        self.places = self.places - held + entry.places.as_ref().map_or(0, Vec::len);
+        self.places = self.places - held + entry.places.as_ref().map_or(0, |places| places.len());
     }
 
-    pub(super) fn has(&self, page: PageId) -> bool {
+    pub(crate) fn has(&self, page: PageId) -> bool {
         self.pages.contains_key(&page)
     }
 

@@ -4,6 +4,8 @@
 //! Invariants:
 //! 1. They are kept until the log is started. Together they take no more than what a walk reads into: a segment and the
 //!    next one, and the indexes of a few behind it. One that is needed is made only where none of its length is kept.
+//!    (Buffers that are in use do not count: so before redo reads whole segments, beside all that it gathers, those for
+//!    indexes go; and the rest before pages are visited.)
 //! 2. A buffer holds what was read before. Who takes one writes or reads over all of it.
 
 use crate::sync::Mutex;
@@ -46,6 +48,11 @@ impl Spares {
         while held > self.room {
             held -= kept.remove(0).len();
         }
+    }
+
+    /// Buffers of other lengths go: they would only lie beside those that are read into from now on.
+    pub(super) fn keep_only(&self, len: usize) {
+        self.kept.lock().iter_mut().for_each(|kept| kept.retain(|buf| buf.len() == len));
     }
 
     /// None are kept from now on.

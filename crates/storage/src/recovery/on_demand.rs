@@ -30,7 +30,7 @@
 //!    not be durable (recovery, invariant 4), so it becomes dirty like any other.
 
 use super::gather::Changes;
-use super::sweep::Sweeps;
+use super::sweep::{Afresh, Sweeps};
 use super::{is_decay, repeat};
 use crate::config::{Safeguard, Safeguards};
 use crate::error::{Result, StorageError};
@@ -159,11 +159,13 @@ impl OnDemand {
         let mut table = self.table.lock();
         assert!(table.is_empty(), "a database is opened once");
         table.range = range;
+        let more = pages.iter().filter(|(page, _)| !lacking.has(*page)).count();
+        table.waiting.reserve(lacking.len() + more); // (A table that grows is there twice.)
         let waiting = |changes: Arc<Changes>, Lack { since, last: least, places }: Lack| Waiting {
             changes,
             since,
             least,
-            places: places.map(Arc::from),
+            places,
             used: true,
         };
         let changed = |(page, changes): (PageId, Changes)| {
@@ -171,7 +173,7 @@ impl OnDemand {
             let lack = lacking.take(page).unwrap_or(Lack { since: first, last: Lsn(0), places: None });
             (page, waiting(Arc::new(changes), Lack { since: lack.since.min(first), ..lack }))
         };
-        table.waiting = pages.into_iter().map(changed).collect();
+        table.waiting.extend(pages.into_iter().map(changed));
         let none = Arc::new(Changes::default());
         let lacks = |(page, lack)| (page, waiting(none.clone(), lack));
         table.waiting.extend(lacking.into_pages().map(lacks));
@@ -407,10 +409,12 @@ impl OnDemand {
         stop: &impl Fn() -> bool,
         pressed: &impl Fn() -> bool,
     ) -> Result<Option<StorageError>> {
-        let mut pages: Vec<(PageId, Arc<Changes>)> = {
+        // (Their changes stay in the table, which lets go of them page by page.)
+        let mut pages: Vec<(PageId, Afresh)> = {
             let mut table = self.table.lock();
             table.waiting.retain(|_, waiting| waiting.used); // Invariant 5.
-            table.waiting.iter().map(|(page, waiting)| (*page, waiting.changes.clone())).collect()
+            let afresh = |waiting: &Waiting| Afresh(waiting.changes.starts_afresh());
+            table.waiting.iter().map(|(page, waiting)| (*page, afresh(waiting))).collect()
         };
         pages.sort_unstable_by_key(|(page, _)| *page);
         let mut failed = None;
@@ -536,6 +540,9 @@ impl Home for OnDemand {
         if self.is_active() {
             let mut table = self.table.lock();
             table.risen = false;
+            if table.is_empty() {
+                (table.waiting, table.rising) = Default::default(); // The room for all of them goes.
+            }
             self.active.store(!table.is_empty(), Ordering::Release);
         }
         self.below.begin_scan();

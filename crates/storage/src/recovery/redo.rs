@@ -90,6 +90,9 @@ pub(crate) async fn redo(tools: Tools<'_>, start: Start, upto: Upto, report: &mu
     let mut waits = redo.tools.on_demand.map(|on_demand| (on_demand, lacking));
     loop {
         let (left, used) = (gathered.left(), gathered.used());
+        if left.is_none() {
+            log.end_redo();
+        }
         match waits.take() {
             None => redo.visit(gathered.take_all()).await?,
             Some((on_demand, lacking)) => {
@@ -147,6 +150,7 @@ impl Redo<'_> {
     async fn read_log(&mut self) -> Result<(Gathered, Lsn)> {
         let (log, env, progress) = (self.tools.log, self.tools.env, self.tools.progress);
         let mut gathered = Gathered::new(self.tools.budget, None);
+        log.begin_redo();
         let expected = log.ahead(self.from);
         progress.enter(RecoveryPhase::ReadingLog, expected);
         let mut at = self.from;

@@ -6,7 +6,6 @@ use crate::page::header;
 use crate::pool::{Access, Pool};
 use crate::types::*;
 use futures::StreamExt;
-use std::borrow::Borrow;
 
 /// The longest run read in one, and the pages of one sweep, in bytes.
 const RUN_BYTES: usize = 2 << 20;
@@ -16,6 +15,27 @@ const SWEEP_BYTES: usize = 16 << 20;
 /// none longer: each is a request of its own.
 const GAP_BYTES: usize = 128 << 10;
 const WRITE_GAP_BYTES: usize = 64 << 10;
+
+/// What is known of a page that is visited.
+pub(super) trait Visit {
+    /// It needs nothing from below.
+    fn starts_afresh(&self) -> bool;
+}
+
+impl Visit for Changes {
+    fn starts_afresh(&self) -> bool {
+        Changes::starts_afresh(self)
+    }
+}
+
+/// No more than that: who visits the page finds its changes elsewhere.
+pub(super) struct Afresh(pub(super) bool);
+
+impl Visit for Afresh {
+    fn starts_afresh(&self) -> bool {
+        self.0
+    }
+}
 
 /// Pages that are visited together, and the runs in which they are read.
 pub(super) struct Sweep<'a, C> {
@@ -44,7 +64,7 @@ impl<'a, C> Sweeps<'a, C> {
     }
 }
 
-impl<'a, C: Borrow<Changes>> Iterator for Sweeps<'a, C> {
+impl<'a, C: Visit> Iterator for Sweeps<'a, C> {
     type Item = Sweep<'a, C>;
 
     fn next(&mut self) -> Option<Sweep<'a, C>> {
@@ -53,7 +73,7 @@ impl<'a, C: Borrow<Changes>> Iterator for Sweeps<'a, C> {
         let mut last = None; // The last run of the disk.
         for (page, changes) in self.rest {
             let mut more = 1;
-            if !changes.borrow().starts_afresh() {
+            if !changes.starts_afresh() {
                 let in_tier = self.tier.holds(*page);
                 let run = last.filter(|_| !in_tier).map(|at: usize| &mut runs[at]);
                 let run = run.filter(|(first, _)| first.space == page.space);

@@ -15,7 +15,7 @@ fn places_are_kept_in_order_up_to_a_bound() {
     lacking.add(page(1), (Lsn(70), Lsn(80)), spans(7, 1), false, 100);
     lacking.add(page(2), (Lsn(10), Lsn(20)), spans(1, 1), false, 100);
     let places = [(Lsn(10), Lsn(20)), (Lsn(20), Lsn(30)), (Lsn(70), Lsn(80))];
-    assert_eq!(lacking.pages[&page(1)], Lack { since: Lsn(10), last: Lsn(80), places: Some(places.to_vec()) });
+    assert_eq!(lacking.pages[&page(1)], Lack { since: Lsn(10), last: Lsn(80), places: Some(places.into()) });
     // More than one page may have; all from where it begins afresh.
     lacking.add(page(1), (Lsn(90), Lsn(400)), spans(9, EACH as u64), false, 100);
     assert_eq!((lacking.pages[&page(1)].last, &lacking.pages[&page(1)].places), (Lsn(400), &None));

@@ -30,3 +30,16 @@ fn no_more_than_a_walk_needs_is_kept_and_none_once_the_log_is_started() {
     drop(late);
     assert!(held(&spares).is_empty());
 }
+
+/// What indexes were read into stayed beside the two segments that redo reads, and beside all that it gathers.
+#[test]
+fn only_buffers_of_one_length_stay_where_no_others_are_read() {
+    let spares = Spares::new(8 * SEGMENT);
+    let taken: Vec<IoBuf> = [2 * LARGE, LARGE, 3 * LARGE, 2 * LARGE].map(|len| spares.take(len)).into();
+    taken.into_iter().for_each(|buf| spares.keep(buf));
+    spares.keep_only(2 * LARGE);
+    assert_eq!(held(&spares), [2 * LARGE, 2 * LARGE]);
+    spares.end();
+    spares.keep_only(2 * LARGE);
+    assert!(held(&spares).is_empty());
+}

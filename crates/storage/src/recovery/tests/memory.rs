@@ -72,3 +72,34 @@ fn an_opening_takes_its_budget_and_two_segments_however_long_the_log_is() {
         }
     }
 }
+
+/// What the thread holds.
+fn held() -> i64 {
+    HELD.get().0
+}
+
+/// The background task held the changes of all pages until it had read the last one: on a slow disk for minutes, beside
+/// a pool that filled up.
+#[test]
+fn changes_go_as_their_pages_are_read() {
+    let mut machine = Machine::new(4000, 4 << 20);
+    machine.config.flash.restart = Restart::Instant;
+    (machine.config.segment_size, machine.config.log_buffer) = (4 << 20, 8 << 20); // All of it is repeated.
+    machine.work(23, 1200, 6000, 1);
+    machine.config.pool_bytes = 400 * PAGE; // A sweep is of a hundred pages.
+    let sim = Sim::new(24, 2);
+    let env = sim.env();
+    machine.slow(&env, Duration::from_millis(5), Duration::ZERO);
+    let (devices, config) = (machine.devices.clone(), machine.config.clone());
+    sim.run(async move {
+        let before = held();
+        let (st, report) = Store::open(env.clone(), devices, config).await.expect("opens");
+        let (opened, all) = (held(), report.pages_waiting);
+        assert!(all > 1000 && opened - before > 1 << 20, "{} bytes for {all} pages", opened - before);
+        while st.pages_waiting() > all / 2 {
+            env.sleep(Duration::from_micros(100)).await;
+        }
+        let (left, freed) = (st.pages_waiting(), opened - held());
+        assert!(left > 0 && freed * 3 > opened - before, "{freed} bytes of {} freed, {left} left", opened - before);
+    });
+}

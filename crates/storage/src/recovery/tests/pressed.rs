@@ -26,7 +26,7 @@ impl Delay for Slow {
 
 impl Machine {
     /// Makes the data device slow in a simulation.
-    fn slow(&mut self, env: &Env, read: Duration, write: Duration) {
+    pub(super) fn slow(&mut self, env: &Env, read: Duration, write: Duration) {
         let slow = Slow { env: env.clone(), read, write };
         self.devices.data = Arc::new(LatencyDevice::new(self.data.clone(), Arc::new(slow)));
     }
