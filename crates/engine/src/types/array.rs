@@ -13,7 +13,7 @@
 //!    in which the last subscript changes fastest.
 //! 2. Order: item by item, NULL above all values, then fewer items first, then fewer dimensions, then these dimensions
 //!    one by one, then the numbers of their first items.
-//! 3. The length of an enum, or of a composite type, is the number of a definition, which holds as long as the process
+//! 3. The length of an enum, or of a composite type, has the number of a definition, which holds as long as the process
 //!    lives. In what was stored it means nothing: the column's counts.
 //! 4. The text of an array is PostgreSQL's: `{1,"b c",NULL}`.
 //!
@@ -37,8 +37,13 @@ pub use shape::{Dimension, MOST_DIMENSIONS, Shape};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Items {
     oid: u32,
+    /// Of a type that users make: the number of its definition, with [`COMPOSITE`] where it is one of a composite type.
     length: u32,
 }
+
+/// Numbers of enums and of composite types are not told apart otherwise: two databases of a process may have an enum and
+/// a composite type with the same OID, and the same number.
+const COMPOSITE: u32 = 1 << 31;
 
 /// Of each type: its OID, and OID and name of its arrays.
 const TYPES: [(u32, u32, &str); 19] = [
@@ -69,7 +74,7 @@ impl Items {
         match item {
             DataType::Array(_) => None,
             DataType::Enum(of) => Some(Items { oid: of.def().oid, length: of.number() }),
-            DataType::Composite(of) => Some(Items { oid: of.def().oid, length: of.number() }),
+            DataType::Composite(of) => Some(Items { oid: of.def().oid, length: of.number() | COMPOSITE }),
             item => Some(Items { oid: item.pg_oid(), length: item.length() }),
         }
     }
@@ -81,10 +86,12 @@ impl Items {
     }
 
     pub fn get(self) -> DataType {
-        let known = DataType::from_pg_oid(self.oid, self.length);
-        let of_enum = || EnumType::of_items(self.oid, self.length);
-        let own = || of_enum().or_else(|| CompositeType::of_items(self.oid, self.length));
-        known.or_else(own).expect("it was made of a type that is no array")
+        let known = match (self.is_own(), self.length & COMPOSITE) {
+            (false, _) => DataType::from_pg_oid(self.oid, self.length),
+            (true, 0) => EnumType::of_items(self.oid, self.length),
+            (true, _) => CompositeType::of_items(self.oid, self.length()),
+        };
+        known.expect("it was made of a type that is no array")
     }
 
     /// Oids below are PostgreSQL's own.
@@ -106,7 +113,7 @@ impl Items {
     }
 
     pub(super) fn length(self) -> u32 {
-        self.length
+        if self.is_own() { self.length & !COMPOSITE } else { self.length }
     }
 
     pub(super) fn array_name(self) -> &'static str {

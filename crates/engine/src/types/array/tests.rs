@@ -1,5 +1,7 @@
 use super::*;
 use crate::row::tests::any_of;
+use crate::types::composites::CompositeDef;
+use crate::types::enums::EnumDef;
 use proptest::prelude::*;
 
 fn ints(values: &[Option<i32>]) -> Datum {
@@ -154,6 +156,20 @@ fn the_format_is_what_the_diagram_says() {
     assert_eq!(array.bytes(), [1, 23, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0b10, 5, 0, 0, 0]);
     let texts = Array::new(Items::of(DataType::Text).unwrap(), &[Datum::text("ab")]).unwrap();
     assert_eq!(texts.bytes()[13..], [0, 2, 0, 0, 0, b'a', b'b']);
+}
+
+/// Two databases of a process may have an enum and a composite type of one OID, and their definitions one number.
+#[test]
+fn items_of_an_enum_are_not_those_of_a_composite_type() {
+    let name = |n: usize| format!("t{n}");
+    for n in 0..200 {
+        let labels = ["a".to_owned()];
+        let of_enum = EnumType::of(EnumDef::new(70_000, 70_001, &name(n), &labels, &[70_002]).unwrap()).unwrap();
+        let made = CompositeDef::new([70_000, 70_001, 70_002], &name(n), []).unwrap();
+        for of in [DataType::Enum(of_enum), DataType::Composite(CompositeType::of(made).unwrap())] {
+            assert_eq!(Items::of(of).unwrap().get(), of);
+        }
+    }
 }
 
 proptest! {
