@@ -18,7 +18,6 @@ impl Temporary {
 }
 
 impl Drop for Temporary {
-    #[expect(clippy::disallowed_methods, reason = "tests with files")]
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
