@@ -41,8 +41,8 @@ pub struct Items {
     length: u32,
 }
 
-/// Numbers of enums and of composite types are not told apart otherwise: two databases of a process may have an enum and
-/// a composite type with the same OID, and the same number.
+/// Numbers of enums and of composite types are not told apart otherwise: two databases of a process may have an enum
+/// and a composite type with the same OID, and the same number.
 const COMPOSITE: u32 = 1 << 31;
 
 /// Of each type: its OID, and OID and name of its arrays.
