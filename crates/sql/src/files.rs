@@ -5,6 +5,7 @@
 //! 2. Each column has one of the engine's types, and each value is one of that type. What has no such type is refused;
 //!    a value that is not of its column's type is an error.
 //! 3. A thread of its own reads the file, at most [`AHEAD`] batches ahead of who takes them, and ends when nobody does.
+//!    Where it cannot go on, also by a panic, the statement fails.
 //!
 //! PostgreSQL has no such files in FROM. Who may read them is who may COPY from them.
 mod csv;
@@ -29,6 +30,7 @@ use futures::executor::block_on;
 use futures::{SinkExt, stream};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError, Result};
@@ -201,7 +203,10 @@ impl PartitionStream for FileScan {
         let scan = FileScan { table: self.table.clone(), wanted: self.wanted.clone(), schema: self.schema.clone() };
         let reader = std::thread::Builder::new().name("file-reader".into()).spawn(move || {
             let mut put = |batch| block_on(send.send(batch)).is_ok();
-            if let Err(error) = scan.read(&mut |batch| put(Ok(batch))) {
+            let read = catch_unwind(AssertUnwindSafe(|| scan.read(&mut |batch| put(Ok(batch)))));
+            // A thread that just ended would look like the file's end, and the answer would be too short.
+            let failed = || EngineError::new("XX000", format!("reading file \"{}\" failed", scan.table.path));
+            if let Err(error) = read.unwrap_or_else(|_| Err(failed())) {
                 put(Err(tunnel(error)));
             }
         });
