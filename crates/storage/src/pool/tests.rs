@@ -213,6 +213,38 @@ fn rec_lsn_is_inherited_from_below() {
     });
 }
 
+/// Where somebody else was quicker with all pages that were chosen, none was written here, and that looked as if no
+/// page were dirty.
+#[test]
+fn nothing_was_found_means_that_nothing_is_dirty() {
+    for seed in 0..20 {
+        let sim = Sim::new(seed, 2);
+        let env = sim.env();
+        sim.run(async move {
+            let f = fixture_with(env, StorageConfig { write_group: 2, ..config(32) }, None).await;
+            f.seed(0..20);
+            for no in 0..12 {
+                f.set(no, 1).await.unwrap();
+            }
+            f.home.hold_writes.store(true, SeqCst);
+            let oldest: Vec<PageId> = (0..8).map(page).collect();
+            let quicker = f.pool.write_all(&oldest); // As many as may be copied at a time.
+            let late = async {
+                while f.home.inside.lock().writes.len() < 4 {
+                    f.env.sleep(Duration::from_micros(10)).await;
+                }
+                let mut late = Box::pin(f.pool.write_dirty(Lsn(u64::MAX), 2, Reason::Age));
+                assert!(futures::poll!(&mut late).is_pending());
+                f.home.hold_writes.store(false, SeqCst);
+                late.await.unwrap()
+            };
+            let (quicker, found) = futures::join!(quicker, late);
+            quicker.unwrap();
+            assert_eq!((found, f.pool.dirty()), (2, 4));
+        });
+    }
+}
+
 #[test]
 fn the_oldest_are_written_first_and_in_order_of_address() {
     simulate(|env| async move {

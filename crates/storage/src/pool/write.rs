@@ -55,8 +55,9 @@ struct GroupWrite {
 
 impl Pool {
     /// Writes dirty pages with recLSN < `before` home, the oldest, at most `max`, in groups sorted by address; returns
-    /// how many. Pages dirtied again meanwhile stay dirty. Writes of these pages that are under way already are waited
-    /// for, and count: 0 says that there was nothing to do.
+    /// how many were found. Pages dirtied again meanwhile stay dirty. Those that somebody else writes count, too, and
+    /// are waited for: 0 says that there was nothing to do. (If only pages written here counted, somebody else who was
+    /// quicker with all that were found would hide the ones behind them.)
     pub(crate) async fn write_dirty(&self, before: Lsn, max: usize, reason: Reason) -> Result<usize> {
         assert_unlatched("writing pages");
         let mut found = self.all().dirty_before(before);
@@ -66,26 +67,22 @@ impl Pool {
             found.truncate(max);
         }
         let mut pages: Vec<PageId> = found.into_iter().map(|(_, page)| page).collect();
-        let mut written = 0;
+        let found = pages.len();
         while !pages.is_empty() {
             pages.sort_unstable();
             let mut busy = Vec::new();
             for some in pages.chunks(self.write_group.saturating_mul(self.groups_at_once)) {
                 let groups = some.chunks(self.write_group).map(|group| self.write_group(group.to_vec(), reason));
-                for outcome in try_join_all(groups).await? {
-                    written += outcome.written.len();
-                    busy.extend(outcome.busy);
-                }
+                busy.extend(try_join_all(groups).await?.into_iter().flat_map(|outcome| outcome.busy));
             }
             pages.clear();
             for page in busy {
-                match self.written(page, before).await {
-                    true => pages.push(page),
-                    false => written += 1,
+                if self.written(page, before).await {
+                    pages.push(page);
                 }
             }
         }
-        Ok(written)
+        Ok(found)
     }
 
     /// Writes the oldest dirty pages early, at most `most`, a few at a time and while the home `takes` so many. Those

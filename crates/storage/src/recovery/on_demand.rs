@@ -33,7 +33,7 @@ use super::gather::Changes;
 use super::sweep::{Afresh, Sweeps};
 use super::{is_decay, repeat};
 use crate::config::{Safeguard, Safeguards};
-use crate::error::{Result, StorageError};
+use crate::error::{BadPage, Result, StorageError};
 use crate::flash::{BatchSpan, FlashHome, Lack, Lacking};
 use crate::home::{Fetched, Home, HomeFuture, Reason, Tier, WriteBack};
 use crate::page::header;
@@ -334,17 +334,13 @@ impl OnDemand {
     async fn remake(&self, lost: Vec<(PageId, StorageError)>) -> Vec<Result<Fetched>> {
         let from = self.table.lock().range.0;
         let used = |(page, why): (PageId, StorageError)| if self.is_used(page) { Ok(page) } else { Err(why) };
-        let lost: Vec<std::result::Result<PageId, StorageError>> = lost
-            .into_iter()
-            .map(|(page, why)| {
-                tracing::debug!(%page, "is made again from older log: {why}");
-                used((page, why))
-            })
-            .collect();
-        let wanted: Vec<(PageId, Lsn)> = lost.iter().flatten().map(|&page| (page, from)).collect();
-        if !wanted.is_empty() {
-            tracing::warn!(pages = wanted.len(), first = %wanted[0].0, "pages are made again from older log");
+        // (A page that was never home is sound: its frame had given its room away, and memory its last version.)
+        let damaged = |why: &StorageError| !matches!(why, StorageError::BadPage { why: BadPage::Blank, .. });
+        if let Some((first, why)) = lost.iter().find(|(page, why)| damaged(why) && self.is_used(*page)) {
+            tracing::warn!(pages = lost.len(), %first, "pages are made again from older log: {why}");
         }
+        let lost: Vec<std::result::Result<PageId, StorageError>> = lost.into_iter().map(used).collect();
+        let wanted: Vec<(PageId, Lsn)> = lost.iter().flatten().map(|&page| (page, from)).collect();
         let mut made = if wanted.is_empty() { Vec::new() } else { self.below.replay(&wanted).await }.into_iter();
         let fetched = |bytes| Fetched { bytes, tier: Tier::Disk, leaves: true };
         lost.into_iter().map(|page| page.and_then(|_| made.next().expect("one for each page")).map(fetched)).collect()

@@ -55,7 +55,7 @@ fn begin_with_their_frames(machine: &Machine, (sim, st): (&Sim, &Store), changed
     assert_eq!(left.len(), changed.len());
     same_pages(sim, st, &left, "after the crash");
     let reads = disk_reads(st) - before;
-    assert!(reads * 50 < changed.len() as u64, "{reads} of {} pages were read from the disk", changed.len());
+    assert!(reads * 20 < changed.len() as u64, "{reads} of {} pages were read from the disk", changed.len());
 }
 
 /// Pages that had changed in memory were read from the disk after a crash, though their older versions still lay on
