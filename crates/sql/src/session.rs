@@ -388,7 +388,7 @@ impl Session {
             };
         }
         let Described { parameters, columns } = described;
-        bounds::columns(columns.len())?;
+        bounds::columns(columns.as_ref().map_or(0, |columns| columns.fields().len()))?;
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let notices = parse::cut_names(&sql);
