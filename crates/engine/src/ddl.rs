@@ -287,6 +287,17 @@ fn two_primary_keys(table: &str) -> EngineError {
     EngineError::new("42P16", format!("multiple primary keys for table \"{table}\" are not allowed"))
 }
 
+/// 42701 of the names of columns that each of PostgreSQL's tables has.
+fn refuse_system_column(name: &str) -> Result<()> {
+    match ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"].contains(&name) {
+        true => {
+            let message = format!("column name \"{name}\" conflicts with a system column name");
+            Err(EngineError::new("42701", message))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Truncates names, makes the primary key's columns NOT NULL, refuses what no table can be.
 fn checked_table(mut spec: TableSpec) -> Result<TableSpec> {
     truncate(&mut spec.name);
@@ -299,6 +310,7 @@ fn checked_table(mut spec: TableSpec) -> Result<TableSpec> {
         if before.iter().any(|c| c.name == rest[0].name) {
             return Err(EngineError::duplicate_column(&rest[0].name));
         }
+        refuse_system_column(&rest[0].name)?;
         rest[0].data_type.check()?;
     }
     let indexes = std::mem::take(&mut spec.indexes);

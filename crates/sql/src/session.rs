@@ -25,7 +25,7 @@ use crate::database::{Account, SqlDatabase};
 use crate::notify::{Note, Voice};
 use crate::observe::Present;
 use crate::pgcatalog::{SessionInfo, System};
-use crate::plan::bind::Tree;
+use crate::plan::bind::{Tree, bounds};
 use crate::session::cursor::Cursor;
 use crate::session::named::{Kept, Named};
 use crate::session::prepared::Prepared;
@@ -388,16 +388,16 @@ impl Session {
             };
         }
         let Described { parameters, columns } = described;
+        bounds::columns(columns.as_ref().map_or(0, |columns| columns.fields().len()))?;
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let notices = parse::cut_names(&sql);
-        let statement = tree;
         Ok(Arc::new(Prepared {
             sql,
             parameters,
             columns,
             notices,
-            statement,
+            statement: tree,
             depth,
             by_key,
             generics: Generics::of(&self.generics),

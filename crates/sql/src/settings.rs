@@ -89,6 +89,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("integer_datetimes", "on"),
     ("IntervalStyle", "postgres"),
     ("is_superuser", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C.UTF-8"),
     ("lc_messages", "C"),
     ("lc_monetary", "C"),
     ("lc_numeric", "C"),

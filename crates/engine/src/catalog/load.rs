@@ -94,8 +94,9 @@ fn assemble(rows: [Rows; system::ALL.len()], whole: bool) -> Result<Catalog> {
         out.insert(oid, Arc::new(table));
     }
     let views = assemble_views(view_rows, use_rows, &mut columns, &places)?;
-    if whole && places.iter().any(|(table, place)| place.on_commit.is_some() && !out.contains_key(table)) {
-        return Err(EngineError::damaged("the catalogue lacks a table that it calls temporary"));
+    let is_there = |of: &ObjectId| out.contains_key(of) || views.iter().any(|view| view.oid == *of);
+    if whole && places.iter().any(|(of, place)| place.on_commit.is_some() && !is_there(of)) {
+        return Err(EngineError::damaged("the catalogue lacks a table or view that it calls temporary"));
     }
     if whole && !(columns.is_empty() && indexes.is_empty() && checks.is_empty() && foreign_keys.is_empty()) {
         return Err(EngineError::damaged(

@@ -196,6 +196,7 @@ impl Txn {
         let (catalog, table) = self.alone(table).await?;
         if column.computed().is_none() {
             column.name = truncate_name(&column.name).into();
+            super::refuse_system_column(&column.name)?;
         }
         if !column.dropped && table.column(&column.name).is_some() {
             let message = format!("column \"{}\" of relation \"{}\" already exists", column.name, table.name);
@@ -270,6 +271,7 @@ impl Txn {
             return Err(EngineError::new("42701", message));
         }
         if !column.dropped && column.name != before.name {
+            super::refuse_system_column(&column.name)?;
             refuse_rename(&catalog, &table, Some(at))?;
         }
         if column.not_null && !before.not_null {

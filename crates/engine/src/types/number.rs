@@ -85,7 +85,8 @@ pub(super) fn write_float(f: &mut fmt::Formatter<'_>, v: f64) -> fmt::Result {
         shortest = format!("{v:.digits$e}");
         digits += 1;
     }
-    write_digits(f, v, shortest, v.to_string(), 15)
+    let even = if digits < 15 { None } else { even_of_two(&shortest, v, |text| text.parse() == Ok(v)) };
+    write_digits(f, v, &even.unwrap_or(shortest), 15)
 }
 
 /// As [`write_float`], with plain exponents up to 5.
@@ -101,7 +102,8 @@ pub(super) fn write_float4(f: &mut fmt::Formatter<'_>, v: f32) -> fmt::Result {
         shortest = format!("{v:.digits$e}");
         digits += 1;
     }
-    write_digits(f, v.into(), shortest, v.to_string(), 6)
+    let even = if digits < 6 { None } else { even_of_two(&shortest, v.into(), |text| text.parse() == Ok(v)) };
+    write_digits(f, v.into(), &even.unwrap_or(shortest), 6)
 }
 
 /// As C's `%.*g`: at most so many digits, and at least one; zeros at the end are left out.
@@ -141,7 +143,42 @@ fn is_middle(digits: &str, mantissa: u64, exponent: i32) -> bool {
     beside || (twos == exponent - 2 && odd == twice * 2 - 1 && mantissa.is_power_of_two())
 }
 
-fn write_digits(f: &mut fmt::Formatter<'_>, v: f64, scientific: String, plain: String, most: i32) -> fmt::Result {
+/// Of two shortest texts that are as near to the number (`123456789012345.125`), PostgreSQL takes the one whose last
+/// digit is even, and Rust the greater one. `None`: there are no two, or it is the even one already. `is_same`: a text
+/// reads back as the number.
+fn even_of_two(shortest: &str, v: f64, is_same: impl Fn(&str) -> bool) -> Option<String> {
+    fn digits(text: &str) -> String {
+        text.split('e').next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect()
+    }
+    let (mantissa, exponent) = shortest.split_once('e')?;
+    let last = mantissa.bytes().next_back().filter(|last| last % 2 == 1)?;
+    let own = digits(mantissa);
+    // All digits of the number: one more than the text has, a 5.
+    let middle = digits(&format!("{v:.*e}", own.len()));
+    let all = digits(&format!("{v:.*e}", own.len() + 40));
+    let below = middle.strip_suffix('5').filter(|_| all.trim_end_matches('0') == middle)?;
+    let other = match below == own {
+        true if last == b'9' => return None,
+        true => last + 1,
+        false => last - 1,
+    };
+    let text = format!("{}{}e{exponent}", &mantissa[..mantissa.len() - 1], char::from(other));
+    (is_same(&text) && (below == own || below == digits(&text))).then_some(text)
+}
+
+/// `-1.25e-1` without its exponent.
+fn without_exponent(mantissa: &str, exponent: i32) -> String {
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let digits = mantissa.replace('.', "");
+    match usize::try_from(exponent + 1) {
+        Ok(0) => format!("{sign}0.{digits}"),
+        Ok(whole) if whole >= digits.len() => format!("{sign}{digits}{}", "0".repeat(whole - digits.len())),
+        Ok(whole) => format!("{sign}{}.{}", &digits[..whole], &digits[whole..]),
+        Err(_) => format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize)),
+    }
+}
+
+fn write_digits(f: &mut fmt::Formatter<'_>, v: f64, scientific: &str, most: i32) -> fmt::Result {
     if v.is_nan() {
         return f.write_str("NaN");
     }
@@ -151,8 +188,7 @@ fn write_digits(f: &mut fmt::Formatter<'_>, v: f64, scientific: String, plain: S
     let (mantissa, exponent) = scientific.split_once('e').expect("{:e} writes an exponent");
     let exponent: i32 = exponent.parse().expect("{:e} writes a decimal exponent");
     if (-4..most).contains(&exponent) {
-        // Rust's plain form is the shortest round trip too, and without an exponent.
-        f.write_str(&plain)
+        f.write_str(&without_exponent(mantissa, exponent))
     } else {
         f.write_str(mantissa)?;
         f.write_char('e')?;

@@ -79,6 +79,23 @@ fn f24_the_middle_is_no_text_of_a_float() {
     }
 }
 
+/// Of two shortest texts that are as near, the even one. (Texts as PostgreSQL 15 shows them.)
+#[test]
+fn of_two_shortest_texts_a_float_has_the_even_one() {
+    for (given, want) in [
+        ("123456789012345.125", "123456789012345.12"),
+        ("123456789012345.375", "123456789012345.38"),
+        ("-123456789012345.125", "-123456789012345.12"),
+        ("0.5", "0.5"),
+        ("0.0001", "0.0001"),
+        ("0.00012345", "0.00012345"),
+        ("100", "100"),
+        ("1234.5", "1234.5"),
+    ] {
+        assert_eq!(show(DataType::Float8, given), want, "{given}");
+    }
+}
+
 #[test]
 fn floats_as_postgresql_prints_them() {
     for (given, want) in [

@@ -8,12 +8,15 @@ use crate::error::{from_arrow, unsupported};
 use crate::values::arrow_type;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Date32Type, Decimal128Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::basic::LogicalType;
+use parquet::basic::{Compression, LogicalType};
 use parquet::errors::ParquetError;
 use std::fs::File;
+use terrace_engine::types::{DATES, DAY_MICROS, FIRST_TIMESTAMP, is_infinite};
 use terrace_engine::{DataType, EngineError, Result};
 
 type Builder = ParquetRecordBatchReaderBuilder<File>;
@@ -39,7 +42,16 @@ pub(super) fn columns(path: &str) -> Result<Vec<Column>> {
         })?;
         Ok((field.name().clone(), of))
     };
+    let parts = builder.metadata().row_groups().iter().flat_map(|group| group.columns());
+    if let Some(way) = parts.map(|part| part.compression()).find(|way| !is_known(way)) {
+        return Err(unsupported(format!("file \"{path}\", which is compressed by {way},")));
+    }
     builder.schema().fields().iter().enumerate().map(column).collect()
+}
+
+fn is_known(way: &Compression) -> bool {
+    use Compression::{LZ4, LZ4_RAW, SNAPPY, UNCOMPRESSED, ZSTD};
+    matches!(way, UNCOMPRESSED | SNAPPY | ZSTD(_) | LZ4 | LZ4_RAW)
 }
 
 /// The engine's type that holds each value of an Arrow type.
@@ -93,6 +105,7 @@ pub(super) fn read(scan: &FileScan, take: Take<'_>) -> Result<()> {
 fn converted(array: &ArrayRef, of: DataType) -> Result<ArrayRef> {
     let to = arrow_type(of);
     if array.data_type() == &to && of != DataType::Text {
+        in_range(array, of)?;
         return Ok(array.clone());
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
@@ -108,5 +121,33 @@ fn converted(array: &ArrayRef, of: DataType) -> Result<ArrayRef> {
         return Err(EngineError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
     }
     assert_eq!(made.len(), array.len(), "a value for each");
+    in_range(&made, of)?;
     Ok(made)
+}
+
+/// What another program has written may be beyond what the type has: a time behind midnight, a date before the calendar
+/// begins, the numbers that stand for infinity here, a digit too many.
+fn in_range(made: &ArrayRef, of: DataType) -> Result<()> {
+    let (is_in, state, what) = match of {
+        DataType::Date => {
+            let days = made.as_primitive::<Date32Type>();
+            (days.iter().flatten().all(|day| DATES.contains(&day)), "22008", "date out of range")
+        }
+        DataType::Time => {
+            let times = made.as_primitive::<Time64MicrosecondType>();
+            (times.iter().flatten().all(|time| (0..=DAY_MICROS).contains(&time)), "22008", "time out of range")
+        }
+        DataType::Timestamp | DataType::Timestamptz => {
+            let is_one = |micros: i64| micros >= FIRST_TIMESTAMP && !is_infinite(micros);
+            let times = made.as_primitive::<TimestampMicrosecondType>();
+            (times.iter().flatten().all(is_one), "22008", "timestamp out of range")
+        }
+        DataType::Numeric(Some((precision, _))) => {
+            let numbers = made.as_primitive_opt::<Decimal128Type>();
+            let is_in = numbers.is_none_or(|all| all.validate_decimal_precision(precision).is_ok());
+            (is_in, "22003", "numeric field overflow")
+        }
+        _ => return Ok(()),
+    };
+    if is_in { Ok(()) } else { Err(EngineError::new(state, what)) }
 }

@@ -95,3 +95,45 @@ fn names_that_appear_twice_are_told_apart() {
     let names: Vec<&String> = table.schema.fields().iter().map(|field| field.name()).collect();
     assert_eq!(names, ["a", "a 2", "column3"]);
 }
+
+/// One column of a Parquet file, as it is read.
+fn read_back(name: &str, array: datafusion::arrow::array::ArrayRef) -> Result<Vec<String>> {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let batch = RecordBatch::try_from_iter([("x", array)]).unwrap();
+    let mut bytes = vec![];
+    let mut writer = ::parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let file = Temporary::new(name, &bytes);
+    let (titles, types): (Vec<String>, Vec<DataType>) = parquet::columns(file.path())?.into_iter().unzip();
+    let schema: SchemaRef = Arc::new(Schema::new(vec![field_of("x", types[0], true)]));
+    let table = FileTable { path: file.path().into(), format: Format::Parquet, titles, types, schema: schema.clone() };
+    let scan = FileScan { table, wanted: vec![0], schema };
+    let mut found = vec![];
+    let mut take = |batch: RecordBatch| {
+        found.extend((0..batch.num_rows()).map(|row| array_value_to_string(batch.column(0), row).unwrap()));
+        true
+    };
+    parquet::read(&scan, &mut take)?;
+    Ok(found)
+}
+
+/// Another program's times may be none of ours.
+#[test]
+fn times_beyond_the_type_are_an_error() {
+    use datafusion::arrow::array::{Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
+    const DAY: i64 = 86_400_000_000;
+    let time = |micros: i64| read_back("time.parquet", Arc::new(Time64MicrosecondArray::from(vec![micros])));
+    assert_eq!(time(0).unwrap().len(), 1);
+    assert_eq!(time(DAY - 1).unwrap().len(), 1);
+    assert_eq!(time(DAY + 1).unwrap_err().state.0, "22008");
+    assert_eq!(time(-1).unwrap_err().state.0, "22008");
+    let date = |days: i32| read_back("date.parquet", Arc::new(Date32Array::from(vec![days])));
+    assert_eq!(date(0).unwrap(), ["1970-01-01"]);
+    assert_eq!(date(i32::MAX).unwrap_err().state.0, "22008");
+    assert_eq!(date(-2_440_589).unwrap_err().state.0, "22008");
+    let timestamp = |micros: i64| read_back("ts.parquet", Arc::new(TimestampMicrosecondArray::from(vec![micros])));
+    assert_eq!(timestamp(0).unwrap().len(), 1);
+    assert_eq!(timestamp(i64::MAX).unwrap_err().state.0, "22008");
+    assert_eq!(timestamp(i64::MIN + 1).unwrap_err().state.0, "22008");
+}

@@ -34,6 +34,7 @@ use terrace_engine::types::composites::write_field;
 use terrace_engine::{DataType, Datum, EngineError};
 
 mod bytes;
+mod character_classes;
 mod floats;
 pub(crate) mod json;
 mod known;

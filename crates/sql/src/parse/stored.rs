@@ -113,6 +113,18 @@ pub(crate) fn has_open_times(node: Node<'_>) -> bool {
     found
 }
 
+/// Whether such constants stand in a row that is cast to a type: no plan tells how its parts are read.
+pub(crate) fn has_open_rows(node: Node<'_>) -> bool {
+    let mut found = false;
+    walk(node, &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Cast { arg, .. }, .. }) = node {
+            found |= matches!(arg.kind, ExprKind::Row { .. }) && has_open_times(Node::Expr(arg));
+        }
+        !found
+    });
+    found
+}
+
 pub(crate) fn open_times() -> EngineError {
     let error = unsupported("a constant in a definition whose reading depends on DateStyle or IntervalStyle");
     error.with_hint("Write dates as YYYY-MM-DD, and each part of an interval with its sign.")

@@ -17,7 +17,7 @@
 //! [`over`] for expressions outside of queries.
 mod arrays;
 mod beside;
-mod bounds;
+pub(crate) mod bounds;
 mod call;
 mod composites;
 mod effects;

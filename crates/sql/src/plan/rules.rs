@@ -14,6 +14,7 @@ mod expressions;
 mod held_filters;
 mod listed;
 mod lists_apart;
+mod long_conditions;
 mod marks;
 mod membership;
 mod projections;

@@ -465,6 +465,10 @@ impl Run<'_> {
             return Ok(table.clone());
         }
         check_name(&definition.name)?;
+        if definition.generated.is_some() && table.column(&definition.name).is_some() {
+            let message = format!("column \"{}\" of relation \"{}\" already exists", definition.name, table.name);
+            return Err(EngineError::new("42701", message));
+        }
         for constraint in &column.constraints {
             if let ColumnConstraintKind::Default(default) = &constraint.kind {
                 self.check_default(default, &definition, table.temporary.is_some()).await?;

@@ -183,8 +183,10 @@ impl Run<'_> {
     pub(crate) async fn new_computed(&self, table: &Arc<Table>, text: &str, of: For) -> Result<ColumnDef> {
         refuse_subquery(text, of)?;
         let text = stored::constraint(text, &table.name)?;
-        let text = if of == For::Condition { stored::as_condition(&text) } else { text };
-        let text = self.kept_check(table, &text).await?;
+        let text = match of {
+            For::Condition => self.kept_check(table, &stored::as_condition(&text)).await?,
+            For::Key => self.kept_key(table, &text).await?,
+        };
         let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
         let stored = Stored::read(&text).ok_or_else(broken)?;
         let item = terrace_grammar::statement::Item { expr: stored.expr().clone(), alias: None };
@@ -221,7 +223,7 @@ impl Run<'_> {
             error.message = error.message.replacen("check constraint", "column generation expression", 1);
             error
         })?;
-        let text = self.kept_check(table, &text).await?;
+        let text = self.kept_generated(table, at, &text).await?;
         let broken = || EngineError::new("XX000", format!("{text} is not an expression"));
         let stored = Stored::read(&text).ok_or_else(broken)?;
         let named = stored::columns_of(stored.expr());

@@ -268,6 +268,8 @@ pub(super) struct Text<'c> {
     of: String,
     /// The column whose default it is.
     within: String,
+    /// The column, where no other one is in its reach.
+    alone: Option<&'c ColumnDef>,
     /// The table's columns have it in their reach. A view's may be any.
     table: Option<&'c Table>,
     view: Option<&'c View>,
@@ -286,17 +288,19 @@ fn texts(catalog: &Catalog) -> Vec<Text<'_>> {
                 (false, Some(_)) => format!("generated {within}"),
                 (false, None) => format!("default value for {within}"),
             };
-            all.push(Text { sql, of, within, table: Some(table), view: None });
+            let alone = (!column.dropped && column.generated.is_none()).then_some(column);
+            all.push(Text { sql, of, within, alone, table: Some(table), view: None });
         }
         for check in &table.checks {
             let of = format!("constraint {} on table {shown}", quoted(&check.name));
-            all.push(Text { sql: &check.sql, of, within: String::new(), table: Some(table), view: None });
+            all.push(Text { sql: &check.sql, of, within: String::new(), alone: None, table: Some(table), view: None });
         }
     }
     let of_view = catalog.views().map(|view| Text {
         sql: &view.sql,
         of: shown_view(view, catalog),
         within: String::new(),
+        alone: None,
         table: None,
         view: Some(view),
     });
@@ -324,7 +328,14 @@ impl Text<'_> {
     pub(super) fn reads(&self, of: DataType, catalog: &Catalog) -> bool {
         let has =
             |columns: &[ColumnDef]| columns.iter().any(|column| !column.dropped && has_within(column.data_type, of));
+        let is_composite = |name: &str| catalog.composite_types().any(|known| known.def().name == name);
         match (self.table, self.view) {
+            // A default reads no column.
+            (Some(_), _) if let Some(column) = self.alone => {
+                let casts =
+                    |expr: &Expr| matches!(&expr.kind, ExprKind::Cast { to, .. } if is_composite(&to.name.last().name));
+                has(std::slice::from_ref(column)) || self.any(casts)
+            }
             (Some(table), _) => has(&table.columns),
             (None, Some(view)) => {
                 has(&view.columns)

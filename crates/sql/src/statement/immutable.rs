@@ -36,9 +36,21 @@ const BY_SETTINGS: [&str; 16] = [
     "to_jsonb",
 ];
 /// Functions of moments that go by the session's zone, and of plain timestamps that do not.
-const BY_ZONE: [&str; 6] = ["date_part", "date_trunc", "extract", "move_days", "move_time", "Later"];
+const BY_ZONE: [&str; 9] = [
+    "date_part",
+    "date_trunc",
+    "extract",
+    "move_days",
+    "move_days_back",
+    "move_time",
+    "move_time_back",
+    "Later",
+    "Earlier",
+];
+/// Functions that answer a moment of the session's zone, or read a text by what the session has set.
+const STABLE: [&str; 4] = ["make_timestamptz", "to_date", "to_number", "to_timestamp"];
 /// What answers a constant as it is planned.
-const OF_TYPES: [&str; 4] = ["age", "enum_first", "enum_last", "enum_range"];
+const OF_TYPES: [&str; 5] = ["age", "enum_first", "enum_last", "enum_range", "pg_typeof"];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -98,8 +110,7 @@ fn changes(expr: &Expr, schema: &DFSchema) -> bool {
                 || BY_ZONE.contains(&first) && call.args.iter().any(|arg| is_zoned(&of(arg)))
                 || first == "convert" && call.args.iter().any(|arg| cast_changes(&of(arg), &of(expr)))
                 || is_by_text(kind(&of(expr)), &call.args, &of)
-                || first == "to_timestamp" && call.args.len() == 2
-                || first == "to_date"
+                || STABLE.contains(&first) && (first != "to_timestamp" || call.args.len() == 2)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (left, right) = (kind(&of(left)), kind(&of(right)));

@@ -8,7 +8,7 @@ use crate::error::unsupported;
 use crate::parse;
 use crate::parse::depth::depth;
 use crate::parse::qualified::{edited, kept_edits, shown_relation};
-use crate::parse::stored::{clock_words, has_open_times, open_times};
+use crate::parse::stored::{clock_words, has_open_rows, has_open_times, open_times};
 use crate::plan::planner::Planner;
 use crate::statement::alter_view::check_option;
 use crate::statement::create_as::called;
@@ -152,7 +152,7 @@ impl Run<'_> {
             let shown = plan.display_indent().to_string();
             let is_same =
                 |style: Style| define(style, query).is_ok_and(|(_, plan)| plan.display_indent().to_string() == shown);
-            if !self.style().readings().into_iter().all(is_same) {
+            if has_open_rows(Node::Query(query)) || !self.style().readings().into_iter().all(is_same) {
                 return Err(open_times());
             }
         }

@@ -1,6 +1,7 @@
 use crate::catalog::names::{Placing, RelationName, Space};
 use crate::catalog::path::Viewer;
 use crate::catalog::temporary::OnCommit;
+use crate::catalog::views::{View, ViewUse};
 use crate::catalog::{Catalog, ColumnDef, IndexSpec, TableSpec};
 use crate::database::{Database, EngineConfig};
 use crate::testing::{clean, devices, rows, simulate, storage};
@@ -124,6 +125,46 @@ fn on_commit_empties_or_drops() {
         assert!(txn.catalog().table("kept").is_none());
         txn.commit().await.unwrap();
         assert_eq!(db.catalog().tables().count(), 0);
+        clean(&db).await;
+    });
+}
+
+/// Definitions are read again where a transaction goes back, and at an opening: a temporary view is one of them.
+#[test]
+fn a_temporary_view_is_found_again_and_goes_at_the_next_opening() {
+    simulate(5, |env| async move {
+        let (devices, config) = (devices(), EngineConfig::default());
+        let db = Database::create(env.clone(), devices.clone(), storage(), config.clone()).await.unwrap();
+        let own = Arc::new(Viewer::default());
+        let mut txn = db.begin(ReadCommitted).seen_by(&own);
+        let table = filled(&mut txn, "t", None, 1).await;
+        let view = View {
+            oid: ObjectId(0),
+            space: txn.own_space().unwrap(),
+            temporary: true,
+            name: "v".into(),
+            columns: vec![ColumnDef::new("a", DataType::Int4)],
+            sql: "SELECT a FROM public.t".into(),
+            zone: "UTC".into(),
+            depth: 1,
+            uses: vec![ViewUse { space: Space::PUBLIC, relation: "t".into(), columns: 2, used: vec![0] }],
+            check: None,
+        };
+        txn.put_view(view).await.unwrap();
+        txn.commit().await.unwrap();
+
+        let mut txn = db.begin(ReadCommitted).seen_by(&own);
+        let before = txn.savepoint();
+        filled(&mut txn, "u", None, 1).await;
+        txn.rollback_to(before).await.unwrap();
+        assert!(txn.catalog().table("u").is_none());
+        assert!(txn.catalog().views().any(|view| view.name == "v"));
+        txn.commit().await.unwrap();
+
+        drop(db);
+        let (db, _) = Database::open(env, devices, storage(), config).await.unwrap();
+        assert_eq!(db.catalog().views().count(), 0);
+        assert!(db.catalog().table_by_oid(table).is_some());
         clean(&db).await;
     });
 }

@@ -1,7 +1,15 @@
-//! `min`, `max` and `array_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within groups, and
-//! what their fields say of char(n).
+//! `min`, `max`, `array_agg` and `string_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within
+//! groups, what their fields say of char(n), and the order of distinct values.
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
+//! 2. `array_agg(DISTINCT x ORDER BY x)` and `string_agg` of such are in the order that was asked for, whatever other
+//!    aggregates stand beside them.
+//! 3. Several `string_agg` may have several orders. (It says that its input has to be sorted, and sorts it all the
+//!    same.)
+//!
+//! Upstream: of several such aggregates the planner turns round those whose order is the opposite of another's. Then
+//! the accumulator is to answer its values from the last to the first. That of DISTINCT does not look whether it was
+//! turned, and answers them in the other order.
 //!
 //! Report for DataFusion 55.2: the accumulator of groups of floats takes a value that cannot be compared for the better
 //! one, so that a NaN becomes the least of its group, and is the greatest only until the next value; without groups,
@@ -15,12 +23,14 @@ use datafusion::common::Result;
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
     Signature, StatisticsArgs,
 };
+use datafusion::physical_expr::PhysicalSortExpr;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,15 +40,21 @@ struct Extreme {
     theirs: Arc<AggregateUDF>,
 }
 
-pub(super) fn functions() -> [AggregateUDF; 3] {
-    [min_udaf(), max_udaf(), array_agg_udaf()].map(|theirs| AggregateUDF::from(Extreme { theirs }))
+pub(super) fn functions() -> [AggregateUDF; 4] {
+    let all = [min_udaf(), max_udaf(), array_agg_udaf(), string_agg_udaf()];
+    all.map(|theirs| AggregateUDF::from(Extreme { theirs }))
 }
 
 impl Extreme {
+    /// Whether it is `string_agg`, which sorts for itself (invariant 3).
+    fn is_joined(&self) -> bool {
+        self.name() == "string_agg"
+    }
+
     /// What goes by keys: intervals, plain numerics and arrays.
     fn by_keys(&self, args: &AccumulatorArgs) -> Option<ByKeys> {
         let of = args.return_field.data_type();
-        let keyed = self.name() != "array_agg" && matches!(by(of), By::Key);
+        let keyed = matches!(self.name(), "min" | "max") && matches!(by(of), By::Key);
         let of = of.clone();
         keyed.then(|| ByKeys { greatest: self.name() == "max", of, window: None, best: None })
     }
@@ -155,13 +171,21 @@ impl AggregateUDFImpl for Extreme {
         self: Arc<Self>,
         beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        if self.is_joined() {
+            return Ok(Some(self));
+        }
         let ordered = AggregateUDF::clone(&self.theirs).with_beneficial_ordering(beneficial_ordering)?;
-        Ok(ordered.map(|ordered| ordered.inner().clone()))
+        Ok(ordered.map(|ordered| Arc::new(Extreme { theirs: Arc::new(ordered) }) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match self.by_keys(&args) {
             Some(own) => Ok(Box::new(own)),
+            // Invariant 2.
+            None if args.is_distinct && args.is_reversed => {
+                let asked: Vec<_> = args.order_bys.iter().map(PhysicalSortExpr::reverse).collect();
+                self.theirs.accumulator(AccumulatorArgs { order_bys: &asked, ..args })
+            }
             None => self.theirs.accumulator(args),
         }
     }
@@ -189,7 +213,10 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.theirs.order_sensitivity()
+        match self.is_joined() {
+            true => AggregateOrderSensitivity::SoftRequirement,
+            false => self.theirs.order_sensitivity(),
+        }
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -197,7 +224,10 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        self.theirs.reverse_udf()
+        match self.theirs.reverse_udf() {
+            ReversedUDAF::Reversed(theirs) => ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs }))),
+            other => other,
+        }
     }
 
     fn value_from_stats(&self, statistics: &StatisticsArgs) -> Option<ScalarValue> {

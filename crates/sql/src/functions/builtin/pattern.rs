@@ -7,6 +7,7 @@
 //!    way takes `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
 //!
 //! Source: PostgreSQL 15 documentation, "POSIX Regular Expressions" (9.7.3).
+use super::character_classes as classes;
 use super::text::{capital, small};
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -183,10 +184,10 @@ impl Translation<'_> {
         Ok(match c {
             'd' => Escape::Set("[0-9]"),
             'D' => Escape::Set("[^0-9]"),
-            's' => Escape::Set(r"\s"),
-            'S' => Escape::Set(r"\S"),
-            'w' => Escape::Set(r"\w"),
-            'W' => Escape::Set(r"\W"),
+            's' => Escape::Set(classes::SPACE),
+            'S' => Escape::Set(classes::NO_SPACE),
+            'w' => Escape::Set(classes::WORD),
+            'W' => Escape::Set(classes::NO_WORD),
             'A' => Escape::Between(r"\A"),
             'Z' => Escape::Between(r"\z"),
             'm' => Escape::Between(r"\b{start}"),
@@ -287,17 +288,7 @@ impl Translation<'_> {
                     return Err(unbalanced());
                 }
                 match name.as_str() {
-                    "upper" | "lower" if self.any_case => self.read.made.push_str(r"\p{Alphabetic}"),
-                    "alpha" => self.read.made.push_str(r"\p{Alphabetic}"),
-                    "alnum" => self.read.made.push_str(r"\p{Alphabetic}\p{Nd}"),
-                    "upper" => self.read.made.push_str(r"\p{Uppercase}"),
-                    "lower" => self.read.made.push_str(r"\p{Lowercase}"),
-                    "space" => self.read.made.push_str(r"\s"),
-                    "word" => self.read.made.push_str(r"\w"),
-                    "digit" => self.read.made.push_str("0-9"),
-                    "xdigit" => self.read.made.push_str("0-9A-Fa-f"),
-                    "blank" => self.read.made.push_str(r" \t"),
-                    "cntrl" | "punct" | "print" | "graph" | "ascii" => self.read.made.push_str(&format!("[:{name}:]")),
+                    name if let Some(class) = classes::named(name, self.any_case) => self.read.made.push_str(class),
                     "<" | ">" => return Err(refused("[[:<:]] and [[:>:]]")),
                     _ => return Err(invalid("invalid character class")),
                 }

@@ -36,6 +36,11 @@ const PART_OR_PATTERN: &[Overload] = &[
     PART[3],
     // What a regular expression matches first.
     ours(&[TEXT, TEXT], DataType::Text, super::regex::substring),
+    // What a pattern of SIMILAR TO has between its separators. Constants and parameters without a type are texts, too.
+    ours(&[TEXT, TEXT, TEXT], DataType::Text, |_| {
+        let error = EngineError::unsupported("substring by a pattern of SIMILAR TO is not supported");
+        Err(error.with_hint("Cast the numbers of substring(text, from, for) to integer."))
+    }),
 ];
 
 /// What LIKE gets for a pattern.
@@ -166,7 +171,7 @@ fn initcap(values: &[Datum]) -> Result<Datum> {
     let mut within = false;
     let changed = text(&values[0])?.chars().map(|c| {
         let changed = if within { small(c) } else { capital(c) };
-        within = c.is_alphanumeric();
+        within = super::character_classes::is_letter_or_digit(c);
         changed
     });
     Ok(Datum::text(changed.collect::<String>()))

@@ -109,7 +109,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         "pg_database" => vec![row! {
             oid: DATABASE_OID, datname: DATABASE, datdba: OWNER_OID, encoding: 6, datlocprovider: "c",
             datacl: acl_row(catalog, THE_DATABASE), datallowconn: true, datconnlimit: -1,
-            dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C",
+            dattablespace: DEFAULT_TABLESPACE_OID, datcollate: "C", datctype: "C.UTF-8",
         }],
         "pg_default_acl" => (1u32..).zip(catalog.defaults()).map(|(oid, of)| default_acl(catalog, oid, of)).collect(),
         "pg_depend" => depend::rows(catalog),
@@ -370,7 +370,7 @@ fn schemas(catalog: &Catalog) -> impl Iterator<Item = (u32, &str)> {
 }
 
 /// What is fixed when a database is made.
-const FIXED: [(&str, &str); 3] = [("lc_collate", "C"), ("lc_ctype", "C"), ("max_index_keys", "32")];
+const FIXED: [(&str, &str); 1] = [("max_index_keys", "32")];
 
 /// `pg_settings`.
 pub(super) fn settings(settings: &crate::settings::Settings) -> Vec<Row> {

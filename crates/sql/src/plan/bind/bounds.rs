@@ -5,6 +5,8 @@
 //! 2. The WITH queries of a statement, each copied to wherever it is read, come to at most [`COPIES_MAX`] readings.
 //! 3. At most [`TABLES_MAX`] tables are joined in one FROM.
 //! 4. At most [`CONDITIONS_MAX`] conditions stand beside each other in one AND or OR.
+//! 5. A query, and what a statement answers, has at most [`COLUMNS_MAX`] columns, as in PostgreSQL (54011). The
+//!    protocol counts them in 16 bits.
 //!
 //! Upstream: `LogicalPlan::check_invariants` looks at each subquery from each query around it. The simplifier makes
 //! `a >= b AND a <= c` of BETWEEN, and `(x AND y) OR (NOT x AND z)` of a CASE of booleans, with two copies of what may
@@ -21,6 +23,8 @@ const COPIES_MAX: usize = 500;
 const TABLES_MAX: usize = 100;
 
 const CONDITIONS_MAX: usize = 20_000;
+
+const COLUMNS_MAX: usize = 1664;
 
 #[derive(Default)]
 pub(super) struct Bounds {
@@ -45,6 +49,14 @@ pub(super) fn conditions(count: usize, op: &str) -> Result<()> {
         return Err(error.with_hint("Use IN (...) or a list of VALUES.").into());
     }
     Ok(())
+}
+
+/// A list has so many columns (invariant 5).
+pub(crate) fn columns(count: usize) -> terrace_engine::Result<()> {
+    match count > COLUMNS_MAX {
+        true => Err(EngineError::new("54011", format!("target lists can have at most {COLUMNS_MAX} entries"))),
+        false => Ok(()),
+    }
 }
 
 impl Binder<'_> {

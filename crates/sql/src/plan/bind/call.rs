@@ -41,6 +41,19 @@ const CASTS: [(&str, DataType); 9] = [
     ("timestamptz", DataType::Timestamptz),
 ];
 
+/// The keys of an order, without those that stand there a second time: they order nothing.
+///
+/// Upstream: accumulators keep a key for each time that it is written, and get one.
+fn once_each(order: Vec<By>) -> Vec<By> {
+    let mut kept: Vec<By> = Vec::with_capacity(order.len());
+    for by in order {
+        if kept.iter().all(|other| other.expr != by.expr) {
+            kept.push(by);
+        }
+    }
+    kept
+}
+
 impl Binder<'_> {
     /// A function that is known to be there, of these arguments.
     pub(super) fn function_of(&self, name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
@@ -367,14 +380,15 @@ impl Binder<'_> {
             };
             args.insert(0, key.expr.clone());
             order = within;
-        } else if call.distinct && order.is_empty() && function.name() == "array_agg" {
+        } else if call.distinct && order.is_empty() && matches!(function.name(), "array_agg" | "string_agg") {
             // PostgreSQL sorts values to find equal ones, and gathers them in this order.
-            order = args.iter().map(|arg| arg.clone().sort(true, false)).collect();
+            order = args.iter().take(1).map(|arg| arg.clone().sort(true, false)).collect();
         } else if call.distinct && order.iter().any(|by| !args.contains(&by.expr)) {
             let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
             return wrong(at, "42P10", message);
         }
-        let made = AggregateFunction::new_udf(function, args, call.distinct, filter, order, None);
+        let distinct = call.distinct && !matches!(function.name(), "min" | "max");
+        let made = AggregateFunction::new_udf(function, args, distinct, filter, once_each(order), None);
         let made = self.made(Expr::AggregateFunction(made), &scope.schema);
         // Whether there is one of these types is told with the type of its result.
         let typed = made.and_then(|made| match made.get_type(&scope.schema)? {

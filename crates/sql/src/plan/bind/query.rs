@@ -313,6 +313,7 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, around.scope, around.ctes);
         scope.clause.set(Clause::Values);
         let width = rows.first().map_or(0, Vec::len);
+        super::bounds::columns(width)?;
         if let Some(row) = rows.iter().find(|row| row.len() != width) {
             let place = row.first().map_or(at, |value| value.at);
             return wrong(place, "42601", "VALUES lists must all be the same length");

@@ -106,6 +106,7 @@ impl Binder<'_> {
         let windows = scope.within(Clause::Definition, || self.named_windows(&select.windows, scope))?;
         let (titles, items) = self.items(&select.items, scope)?;
         assert_eq!(titles.len(), items.len(), "an item has a title");
+        super::bounds::columns(items.len())?;
         let named: Vec<(String, Expr)> = titles.iter().cloned().zip(items.iter().cloned()).collect();
         let by = |expr: &tree::Expr, clause: Clause| {
             scope.within(clause, || match self.output(expr, &named, clause)? {

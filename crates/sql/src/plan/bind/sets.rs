@@ -15,6 +15,7 @@ use crate::functions::chars::labelled;
 use crate::functions::json::spread as spreads;
 use crate::values::field_type;
 use datafusion::common::Column;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{
@@ -68,7 +69,10 @@ impl Binder<'_> {
             "generate_series" if matches!(call.args.len(), 2 | 3) => {
                 let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
                 // One of constants is a table, if nobody numbers its rows.
-                let depends = args.iter().any(|arg| arg.any_column_refs() || arg.contains_outer());
+                let mut depends = args.iter().any(|arg| arg.any_column_refs() || arg.contains_outer());
+                for arg in &args {
+                    depends |= arg.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))?;
+                }
                 let list = match args.len() {
                     3 => self.time_series(args.clone(), scope)?,
                     _ => None,

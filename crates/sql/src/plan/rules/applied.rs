@@ -10,6 +10,7 @@
 //!    CASE or an AND does not keep it from failing.
 //! 3. Of LATERAL, a join's right side takes something of its left side. The condition of the join is then one of the
 //!    rows of the right side. The same is made of an outer join whose condition asks a query.
+use super::long_conditions::all_of;
 use super::shapes;
 use crate::error::{tunnel, unsupported};
 use crate::plan::apply::{Apply, Kind, query_in, taken_by};
@@ -19,7 +20,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result, ScalarValue};
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
     Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, SubqueryAlias,
 };
@@ -137,8 +138,8 @@ impl Names {
         if !is_lateral && join.join_type == JoinType::Inner {
             let on = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
             let (with, without): (Vec<Expr>, Vec<Expr>) = on.into_iter().partition(has_query);
-            join.filter = conjunction(without);
-            let with = conjunction(with).expect("a condition asks a query");
+            join.filter = all_of(without);
+            let with = all_of(with).expect("a condition asks a query");
             return self.beside(LogicalPlan::Filter(Filter::new(with, Arc::new(LogicalPlan::Join(join)))));
         }
         let schema = join.schema.clone();
@@ -149,7 +150,7 @@ impl Names {
             _ => return Err(tunnel(unsupported("a subquery in the condition of a FULL JOIN"))),
         };
         let keys = join.on.into_iter().map(|(left, right)| left.eq(right));
-        let on = conjunction(keys.chain(join.filter).filter(|on| !is_true(on)));
+        let on = all_of(keys.chain(join.filter).filter(|on| !is_true(on)));
         let query = Arc::unwrap_or_clone(query);
         let query = match on {
             None => query,

@@ -14,9 +14,9 @@
 //! for two values of a (no row is left), and of `a >= 3` and `3 < a` it may keep the first. The columns of the outer
 //! query in a subquery are not renamed as the condition moves on: `SELECT * FROM (SELECT EXISTS (SELECT 1 FROM u WHERE
 //! u.a = q.x) AS e FROM (SELECT a + 1 AS x FROM t) AS q) WHERE e` ends below q, where there is no q.x.
+use super::long_conditions::{all_of, parts};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
@@ -121,11 +121,11 @@ fn predicates(filter: Filter) -> Vec<Expr> {
 }
 
 fn predicates_of(predicate: Expr) -> Vec<Expr> {
-    split_conjunction_owned(predicate).into_iter().map(column_first).collect()
+    parts(predicate).into_iter().map(column_first).collect()
 }
 
 fn filtered(predicates: Vec<Expr>, input: LogicalPlan) -> LogicalPlan {
-    match conjunction(predicates) {
+    match all_of(predicates) {
         Some(predicate) => LogicalPlan::Filter(Filter::new(predicate, Arc::new(input))),
         None => input,
     }

@@ -18,12 +18,13 @@
 //! nested loop or a hash join with a filter, and NULLs count as "not equal": `DELETE FROM t WHERE 1 NOT IN (SELECT
 //! NULL)` deletes all rows. Within OR and under IS NULL, a mark join has no third value. `RewriteSetComparison` makes a
 //! CASE of marks whose conditions are evaluated the same way.
+use super::long_conditions::all_of;
 use crate::error::{tunnel, unsupported};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
 };
@@ -52,7 +53,7 @@ impl Memberships {
             }
             LogicalPlan::Join(mut join) => {
                 let (asked, others) = with_memberships(join.filter.take())?;
-                join.filter = conjunction(others);
+                join.filter = all_of(others);
                 if asked.is_empty() {
                     return Ok(Transformed::no(LogicalPlan::Join(join)));
                 }
@@ -99,14 +100,14 @@ impl Memberships {
 
     /// Invariant 5. `asked`: the conditions of ON that have memberships.
     fn joined(&self, mut join: Join, asked: Vec<Expr>) -> Result<LogicalPlan> {
-        let asked = conjunction(asked).expect("there are some");
+        let asked = all_of(asked).expect("there are some");
         if join.join_type == JoinType::Inner {
             return self.filtered(asked, Arc::new(LogicalPlan::Join(join)));
         }
         check_values(&asked)?;
         let schema = join.left.schema().join(join.right.schema())?;
         let asked = (Scope { names: self, schema: &schema }).holds(asked, true)?;
-        join.filter = conjunction(join.filter.into_iter().chain([asked]));
+        join.filter = all_of(join.filter.into_iter().chain([asked]));
         Ok(LogicalPlan::Join(join))
     }
 }

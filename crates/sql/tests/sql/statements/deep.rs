@@ -106,6 +106,26 @@ async fn f7_what_is_beyond_a_limit_is_refused() {
     c.fails(&format!("SELECT {} FROM t", nested("(x + random() * ", "1", ")", 120)), "54001").await;
 }
 
+/// Conditions beside each other, wherever the planner takes them.
+#[tokio::test]
+async fn f8_long_conditions() {
+    let mut c = table().await;
+    let all = |of: &str, n: usize| (0..n).map(|i| format!("{of} <> {}", i + 10)).collect::<Vec<_>>().join(" AND ");
+    c.rows(&format!("SELECT count(*) FROM t WHERE {}", all("x", 20_000)), &["1"]).await;
+    c.fails(&format!("SELECT count(*) FROM t WHERE {}", all("x", 20_001)), "54001").await;
+    let (x, id, sum) = (all("x", 4_000), all("id", 4_000), all("a.x + b.id", 4_000));
+    c.rows(&format!("SELECT count(*) FROM (VALUES (1)) v (x) WHERE {x}"), &["1"]).await;
+    c.rows(&format!("SELECT x FROM t GROUP BY x HAVING {x}"), &["1"]).await;
+    c.rows(&format!("SELECT count(*) FROM (SELECT * FROM t WHERE {x}) q WHERE {id}"), &["1"]).await;
+    c.rows(&format!("SELECT count(*) FROM t a JOIN t b ON {sum}"), &["2"]).await;
+    c.rows(&format!("SELECT count(*) FROM t a LEFT JOIN t b ON {sum}"), &["3"]).await;
+    c.rows(&format!("SELECT count(*) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE {sum})"), &["1"]).await;
+    c.rows(&format!("SELECT id FROM t WHERE id IN (SELECT x FROM t WHERE {id}) AND {x}"), &["1"]).await;
+    c.ok(&format!("CREATE VIEW w AS SELECT id, x FROM t WHERE {x}"), "CREATE VIEW").await;
+    c.rows(&format!("SELECT count(*) FROM w WHERE {id}"), &["1"]).await;
+    c.ok(&format!("UPDATE t SET s = s WHERE {x}"), "UPDATE 1").await;
+}
+
 /// As many tables as one FROM takes; more of them in subqueries.
 #[tokio::test]
 async fn many_tables_are_joined() {
