@@ -380,6 +380,7 @@ impl Session {
                 (Some(by_key), _) => {
                     Described { parameters: known.into_iter().flatten().collect(), columns: by_key.columns() }
                 }
+                (None, Some(_)) if kind.returns == Returns::Nothing => Described::default(),
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
                     let describe = Box::pin(self.described(tree, types, describing));
@@ -391,13 +392,12 @@ impl Session {
         let by_key = Mutex::new(by_key);
         let (entry, attached) = (OnceLock::new(), OnceLock::new());
         let notices = parse::cut_names(&sql);
-        let statement = tree;
         Ok(Arc::new(Prepared {
             sql,
             parameters,
             columns,
             notices,
-            statement,
+            statement: tree,
             depth,
             by_key,
             generics: Generics::of(&self.generics),
