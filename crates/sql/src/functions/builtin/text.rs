@@ -36,6 +36,7 @@ const PART_OR_PATTERN: &[Overload] = &[
     PART[3],
     // What a regular expression matches first.
     ours(&[TEXT, TEXT], DataType::Text, super::regex::substring),
+    ours(&[TEXT, TEXT, TEXT], DataType::Text, super::regex::similar_part),
 ];
 
 /// What LIKE gets for a pattern.

@@ -15,6 +15,7 @@ use crate::functions::convert::is_open;
 use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
+use crate::pgcatalog::FORMAT_OF_ITEMS;
 use crate::values::arrays::is_array;
 use crate::values::{PG_TYPE, engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -24,9 +25,6 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunction
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
-
-/// Functions that answer rows, which Terrace has not.
-const SETS: &[&str] = &["generate_series", "regexp_matches"];
 
 /// Functions that are casts to the type of the name.
 const CASTS: [(&str, DataType); 9] = [
@@ -98,13 +96,44 @@ impl Binder<'_> {
         if call.variadic {
             return match self.json_of_items(name, call, at, scope)? {
                 Some(made) => Ok(made),
-                None => unsupported("VARIADIC"),
+                None => self.call_of_items(name, call, at, scope),
             };
         }
         match self.call_of_its_own(name, call, at, scope)? {
             Some(made) => Ok(made),
             None => self.general_call(name, call, at, scope),
         }
+    }
+
+    /// A call with VARIADIC: of the items of an array.
+    fn call_of_items(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        let Some((items, before)) = args.split_last() else { return unsupported("VARIADIC of nothing") };
+        let known = matches!((name, before.len()), ("concat", 0) | ("concat_ws" | "format", 1));
+        if !known || call.over.is_some() || call.filter.is_some() || call.distinct || !call.order.is_empty() {
+            return unsupported("VARIADIC");
+        }
+        let of = items.get_type(&scope.schema)?;
+        if is_open(items) || !is_array(&of) {
+            let place = call.args.last().map_or(at, |arg| arg.value.at);
+            return wrong(place, "42804", "VARIADIC argument must be an array");
+        }
+        let first = match before {
+            [] => lit(""),
+            [first]
+                if is_open(first) || engine_type(&first.get_type(&scope.schema)?).is_some_and(DataType::is_text) =>
+            {
+                self.cast_to(first.clone(), DataType::Text, &scope.schema)?
+            }
+            _ => return self.unknown(name, call, at, scope),
+        };
+        if name != "format" {
+            return self.array_call("array_to_string", call, vec![items.clone(), first], at, scope);
+        }
+        if item_type(&of).is_some_and(|item| matches!(item, DataType::Char(_))) {
+            return unsupported("VARIADIC of chars");
+        }
+        self.function_of(FORMAT_OF_ITEMS, vec![first, items.clone()], &scope.schema).at(at)
     }
 
     /// Functions that are not called as all others are; `None`: it is another one.
@@ -144,11 +173,15 @@ impl Binder<'_> {
                     None => unsupported("this function that answers rows"),
                 }
             }
-            _ if SETS.contains(&name) && call.over.is_some() => {
+            "regexp_matches" if call.over.is_none() => {
+                let list = self.matches_list(call, at, scope)?;
+                self.rows_of_list(list, at, scope)
+            }
+            "regexp_matches" | "generate_series" if call.over.is_some() => {
                 let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
                 wrong(at, "42809", message)
             }
-            _ if SETS.contains(&name) => unsupported("this function that answers rows"),
+            "generate_series" => unsupported("this function that answers rows"),
             _ => return Ok(None),
         };
         made.map(Some)
