@@ -31,6 +31,7 @@ mod json_parts;
 mod limit;
 mod memberships;
 mod named;
+mod outer_aggregates;
 pub(crate) mod over;
 mod query;
 pub(crate) mod reads;

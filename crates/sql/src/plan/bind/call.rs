@@ -2,9 +2,9 @@
 //!
 //! 1. A name is a function's before it is an aggregate's; with OVER it is an aggregate's or a window function's. Which
 //!    functions there are, and which arguments they take, is [`builtin`](crate::functions::builtin)'s to say.
-//! 2. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only would
-//!    be the outer query's: it is refused (0A000).
+//! 2. An aggregate belongs to the innermost query that has a column of its arguments ([`super::outer_aggregates`]).
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
+use super::outer_aggregates::{Called, home_of};
 use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::unnest::is_expandarray;
@@ -363,14 +363,34 @@ impl Binder<'_> {
             let args = self.arguments(name, call, scope)?;
             Ok((args, self.keys(&call.order, scope)?, self.keys(&call.within, scope)?))
         };
-        let (mut args, mut order, within) = scope.within(Clause::Aggregate, bind)?;
+        let (args, order, within) = scope.within(Clause::Aggregate, bind)?;
         let of_filter = |filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new);
         let filter = call.filter.as_ref().map(of_filter).transpose()?;
-        let keys = order.iter().chain(&within).map(|by| &by.expr);
-        let parts = args.iter().chain(filter.as_deref()).chain(keys);
-        if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
-            return unsupported("an aggregate of columns of the outer query only");
+        let mut parts = Called { args, order, within, filter };
+        match home_of(&parts, scope).at(at)? {
+            None => self.aggregate_of((name, function), call, parts, at, scope),
+            Some(home) => {
+                self.may_aggregate(at, home)?;
+                if !home.selects.get() {
+                    return unsupported("an aggregate of columns of the outer query only");
+                }
+                parts.move_to(home)?;
+                let made = self.aggregate_of((name, function), call, parts, at, home)?;
+                self.aggregate_around(made, home)
+            }
         }
+    }
+
+    /// The same, where its own query is that of the scope.
+    fn aggregate_of(
+        &self,
+        (name, function): (&str, Arc<AggregateUDF>),
+        call: &Call,
+        parts: Called,
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let Called { mut args, mut order, within, filter } = parts;
         self.require_extremes(name, (&args, call), at, scope)?;
         self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {
