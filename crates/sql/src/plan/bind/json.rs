@@ -319,14 +319,9 @@ impl Binder<'_> {
             return wrong(at, "0A000", "function returning record called in context that cannot accept type record");
         }
         let arg = self.spread_arg(spread, call, at, scope)?;
-        let (names, mut parts): (Vec<String>, Vec<Expr>) = spread
-            .columns(&arg, false)
-            .into_iter()
-            .map(|(name, items)| (name.to_owned(), Expr::Unnest(Unnest::new(items))))
-            .unzip();
-        match parts.len() {
-            1 => Ok(parts.remove(0)),
-            _ => self.made(make::call(Made::Row(names), false, "", parts), &scope.schema),
+        match <[_; 1]>::try_from(spread.columns(&arg, false)) {
+            Ok([(_, items)]) => Ok(Expr::Unnest(Unnest::new(items))),
+            Err(_) => unsupported("a function of several columns outside of FROM"),
         }
     }
 
