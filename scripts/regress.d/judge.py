@@ -6,7 +6,8 @@ that an earlier statement should have made); "error" (Terrace fails in another w
 another reason); "accepted" (Terrace answers, PostgreSQL refuses); "rows", "order", "names", "tag" (both answer, not
 alike); "lost" (no answer).
 
-1. Rows are compared as texts. Without ORDER BY their order does not count.
+1. Rows are compared as texts. Without ORDER BY of the statement's own their order does not count: that of a window or
+   of a query in parentheses is none.
 2. Errors are compared by SQLSTATE, not by their words.
 """
 
@@ -41,6 +42,16 @@ CHANGED = re.compile(
 REFUSED = ("0A000", "54", "42704", "42883", "42601", "42846", "42804", "22023")
 MISSING = ("42P01", "42703", "3F000", "26000", "34000")
 WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+PARENTHESES = re.compile(r"'(?:[^']|'')*'|\([^()']*\)")
+
+
+def outermost(sql):
+    """What stands in no parentheses."""
+    while (less := PARENTHESES.sub("", sql)) != sql:
+        sql = less
+    return sql
 
 
 def last_part(name):
@@ -92,7 +103,7 @@ class Judge:
             if our_rows != their_rows:
                 if Counter(our_rows) != Counter(their_rows):
                     return "rows"
-                if re.search(r"\border\s+by\b", sql, re.IGNORECASE):
+                if re.search(r"\border\s+by\b", outermost(sql), re.IGNORECASE):
                     return "order"
             if our_names != their_names:
                 return "names"

@@ -25,6 +25,7 @@ use crate::serializable::{Piece, Serial};
 use crate::snapshots::exported::Exported;
 use crate::snapshots::{Paused, Snapshot, Underway};
 use crate::types::Datum;
+use crate::types::enums::NewLabel;
 use crate::usage::Tally;
 use crate::versions::Reader;
 use notes::Notes;
@@ -142,6 +143,8 @@ pub struct Txn {
     viewer: Option<Arc<Viewer>>,
     /// Of foreign keys and deferrable unique keys, where it writes tables that have to do with any.
     notes: Option<Box<Notes>>,
+    /// Labels of enums that it has added.
+    pub(crate) new_labels: Vec<NewLabel>,
     /// What must be ended; its drop rolls back.
     resources: TxnResources,
 }
@@ -159,6 +162,7 @@ impl Txn {
             lock_timeout,
             viewer: None,
             notes: None,
+            new_labels: vec![],
             resources: TxnResources::new(core, Some(isolation)),
         }
     }

@@ -17,7 +17,8 @@ mod table;
 mod walk;
 
 pub use change::{
-    Assignment, Conflict, ConflictAction, ConflictTarget, Delete, IndexElement, Insert, Overriding, Update,
+    Assignment, Conflict, ConflictAction, ConflictTarget, Delete, IndexElement, Insert, Overriding, PARTS_MAX, Step,
+    Update, multiplies, with_part,
 };
 pub use expr::{
     Argument, Call, Exclude, Expr, ExprKind, Frame, FrameBound, Literal, Match, Members, NullsOrder, Operator, Over,

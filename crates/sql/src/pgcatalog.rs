@@ -93,7 +93,7 @@ pub(crate) fn relation(
     relations::table(catalog, info.system.as_ref(), schema, name)
 }
 
-pub(crate) use functions::constraint_definition;
+pub(crate) use functions::{FORMAT_OF_ITEMS, constraint_definition};
 pub(crate) use relations::domains::type_with_digits;
 pub(crate) use relations::inputs::by_name as input_by_name;
 

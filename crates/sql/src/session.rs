@@ -380,6 +380,7 @@ impl Session {
                 (Some(by_key), _) => {
                     Described { parameters: known.into_iter().flatten().collect(), columns: by_key.columns() }
                 }
+                (None, Some(_)) if kind.returns == Returns::Nothing => Described::default(),
                 (None, Some(inner)) => Described { columns: inner.columns.clone(), ..Described::default() },
                 (None, None) => {
                     let describe = Box::pin(self.described(tree, types, describing));

@@ -143,7 +143,8 @@ pub(crate) struct Sequences {
 #[derive(Default)]
 pub(crate) struct Given {
     pub(crate) values: BTreeMap<ObjectId, i64>,
-    pub(crate) last: Option<i64>,
+    /// The sequence of which `nextval` was called last.
+    pub(crate) last: Option<ObjectId>,
 }
 
 /// What the open transaction, if any, belongs to.

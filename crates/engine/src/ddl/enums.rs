@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, ColumnDef, system, truncate_name};
 use crate::error::{EngineError, Result};
 use crate::txn::Txn;
 use crate::types::composites::{Attribute, CompositeDef};
-use crate::types::enums::{EnumDef, Place};
+use crate::types::enums::{EnumDef, NewLabel, Place};
 use crate::types::{CompositeType, DataType, Datum, EnumType};
 use std::sync::Arc;
 use terrace_storage::ObjectId;
@@ -82,7 +82,9 @@ impl Txn {
     pub async fn add_enum_label(&mut self, of: EnumType, label: &str, place: Place<'_>) -> Result<()> {
         self.lock_ddl().await?;
         let oid = self.next_object().0;
-        self.replace_enum(of, |def| def.with_label(label, place, oid)).await
+        self.replace_enum(of, |def| def.with_label(label, place, oid)).await?;
+        self.new_labels.push(NewLabel::new(of.def().oid, oid));
+        Ok(())
     }
 
     /// 42704 where there is no such type; else as [`EnumDef::with_renamed`].

@@ -62,10 +62,12 @@ impl Txn {
         self.publish_keys(&table, keys)
     }
 
-    /// 42704 where it has gone.
+    /// 42704 where it has gone. 55006 where it has not been judged of a key that went.
     pub async fn drop_foreign_key(&mut self, table: &Table, key: ObjectId) -> Result<Arc<Table>> {
-        let (_, table) = self.alone(table).await?;
-        found(&table, key)?;
+        let (catalog, table) = self.alone(table).await?;
+        if let Some(referenced) = catalog.table_by_oid(found(&table, key)?.referenced) {
+            self.refuse_noted(referenced, "ALTER TABLE")?;
+        }
         self.delete_definitions(FOREIGN_KEYS, 0, key).await?;
         let keys = table.foreign_keys.iter().filter(|other| other.oid != key).cloned().collect();
         self.publish_keys(&table, keys)

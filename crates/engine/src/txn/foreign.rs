@@ -18,7 +18,7 @@
 //!    away at that moment (`LockKey::Keys`): locks of rows are limited in number. So a remover takes that lock before
 //!    he looks at those of the row.
 use super::notes::Event;
-use super::write::key_changed;
+use super::write::{key_changed, shows_changed};
 use super::{Txn, Version};
 use crate::catalog::foreign::{Action, ForeignKey, convert};
 use crate::catalog::{Catalog, Table};
@@ -74,7 +74,7 @@ impl Txn {
         rid: Rid,
     ) -> Result<()> {
         // In PostgreSQL's order.
-        for key in table.referenced_by.iter().filter(|key| key_changed(&key.key, before, after)) {
+        for key in table.referenced_by.iter().filter(|key| shows_changed(&key.key, before, after)) {
             self.removed(key, before, Some(after)).await?;
         }
         for key in table.foreign_keys.iter().filter(|key| key_changed(&key.columns, before, after)) {

@@ -20,7 +20,7 @@ use crate::row::{RowBuf, RowView};
 use crate::serializable::Written;
 use crate::snapshots::Snapshot;
 use crate::txn::LOG_EXTRA;
-use crate::types::Datum;
+use crate::types::{Datum, DatumRef};
 use crate::versions::{RowVersion, heap, is_version, new_header};
 use std::sync::Arc;
 use std::time::Duration;
@@ -339,7 +339,7 @@ fn note(writer: &mut UndoWriter) -> FragmentNote<'_> {
 
 fn concerns_foreign_keys(table: &Table, before: RowView<'_>, after: RowView<'_>) -> bool {
     let refers = || table.foreign_keys.iter().any(|key| key_changed(&key.columns, before, after));
-    let referenced = || table.referenced_by.iter().any(|key| key_changed(&key.key, before, after));
+    let referenced = || table.referenced_by.iter().any(|key| shows_changed(&key.key, before, after));
     table.has_foreign_keys() && (refers() || referenced())
 }
 
@@ -357,6 +357,17 @@ pub(super) fn takes_key(table: &Table, before: RowView<'_>, after: RowView<'_>) 
 /// Whether any of the key's columns differs.
 pub(super) fn key_changed(columns: &[usize], before: RowView<'_>, after: RowView<'_>) -> bool {
     columns.iter().any(|&c| before.get(c) != after.get(c))
+}
+
+/// Whether any of a referenced key's columns differs, or only shows another value: of 0 and -0, which are equal, those
+/// that refer to it get the other one, too.
+pub(super) fn shows_changed(columns: &[usize], before: RowView<'_>, after: RowView<'_>) -> bool {
+    let zeros = |pair: (DatumRef<'_>, DatumRef<'_>)| match pair {
+        (DatumRef::Float4(a), DatumRef::Float4(b)) => a.to_bits() != b.to_bits(),
+        (DatumRef::Float8(a), DatumRef::Float8(b)) => a.to_bits() != b.to_bits(),
+        _ => false,
+    };
+    key_changed(columns, before, after) || columns.iter().any(|&c| zeros((before.get(c), after.get(c))))
 }
 
 fn changed_under_snapshot(row: &RowVersion) -> EngineError {

@@ -7,8 +7,10 @@
 //!    own: so a new or a renamed label changes no value that is stored. Labels do not go.
 //! 3. Positions are PostgreSQL's `enumsortorder`, with 32 bits behind the point: 1, 2, 3 at first. A label that is
 //!    added between two gets the position in the middle, one before the first or behind the last is 1 away from it.
+//! 4. A label that a transaction has added is no value before that transaction has ended ([`NewLabel`]): who reads it
+//!    gets 55P04, as in PostgreSQL. Nobody else sees it until then.
 //!
-//! Source: PostgreSQL 15 documentation, "Enumerated Types" (8.7) and "pg_enum" (53.20).
+//! Source: PostgreSQL 15 documentation, "Enumerated Types" (8.7) and "pg_enum" (53.20), ALTER TYPE (Notes).
 use super::DataType;
 #[cfg(test)]
 use super::Datum;
@@ -49,6 +51,29 @@ pub enum Place<'a> {
     Last,
     Before(&'a str),
     After(&'a str),
+}
+
+/// The types and the labels, by their oids, that open transactions have added (invariant 4).
+static NEW: RwLock<Vec<(u32, u32)>> = RwLock::new(Vec::new());
+
+/// A label that a transaction has added; dropped when that transaction ends.
+#[derive(Debug)]
+pub(crate) struct NewLabel(u32, u32);
+
+impl NewLabel {
+    pub(crate) fn new(of: u32, label: u32) -> NewLabel {
+        NEW.write().push((of, label));
+        NewLabel(of, label)
+    }
+}
+
+impl Drop for NewLabel {
+    fn drop(&mut self) {
+        let mut new = NEW.write();
+        if let Some(at) = new.iter().position(|one| *one == (self.0, self.1)) {
+            new.swap_remove(at);
+        }
+    }
 }
 
 static KNOWN: RwLock<Vec<&'static EnumDef>> = RwLock::new(Vec::new());
@@ -103,10 +128,21 @@ impl EnumType {
 
     /// The position of a label. 22P02 where the type has no such label.
     pub(crate) fn parse(self, text: &str) -> Result<i64> {
-        let def = self.def();
-        def.label(text).map(|label| label.position).ok_or_else(|| {
+        let label = self.def().label(text).ok_or_else(|| {
             EngineError::new("22P02", format!("invalid input value for enum {}: \"{text}\"", self.name()))
-        })
+        })?;
+        self.check(label)?;
+        Ok(label.position)
+    }
+
+    /// 55P04 of a label that is no value yet (invariant 4).
+    pub fn check(self, label: &Label) -> Result<()> {
+        if !NEW.read().contains(&(self.def().oid, label.oid)) {
+            return Ok(());
+        }
+        let (label, name) = (&label.name, self.name());
+        let error = EngineError::new("55P04", format!("unsafe use of new value \"{label}\" of enum type {name}"));
+        Err(error.with_hint("New enum values must be committed before they can be used."))
     }
 }
 

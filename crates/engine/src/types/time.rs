@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<i64> {
         return Ok(Zone::current().local(now).rem_euclid(DAY_MICROS));
     }
     let bad = || EngineError::new("22007", format!("invalid input syntax for type time: \"{text}\""));
-    let clock = clock(body).or_else(|| behind_a_day(body)).ok_or_else(bad)?;
+    let clock = clock(body, false).or_else(|| behind_a_day(body)).ok_or_else(bad)?;
     let Clock { hour, minute, second, micros } = clock;
     let of_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros;
     if minute > 59 || second > 60 || hour > 24 || of_day > DAY_MICROS {
@@ -46,10 +46,11 @@ pub(super) fn parse(text: &str) -> Result<i64> {
 fn behind_a_day(text: &str) -> Option<Clock> {
     let (day, time) = text.split_once([' ', 'T', 't'])?;
     let is_day = day.len() >= 8 && day.contains('-') && timestamp::parse_date(day).is_ok();
-    if is_day { clock(time.trim_start()) } else { None }
+    if is_day { clock(time.trim_start(), true) } else { None }
 }
 
-fn clock(text: &str) -> Option<Clock> {
+/// `dated`: a day is stated before it.
+fn clock(text: &str, dated: bool) -> Option<Clock> {
     let colon = text.find(|c: char| !c.is_ascii_digit()).filter(|at| text[*at..].starts_with(':'));
     let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -75,7 +76,7 @@ fn clock(text: &str) -> Option<Clock> {
         None => 0,
     };
     let (hour, rest) = half_of_day(hour, rest.trim_start())?;
-    is_zone(rest.trim_start()).then_some(Clock { hour, minute, second, micros })
+    is_zone(rest.trim_start(), dated).then_some(Clock { hour, minute, second, micros })
 }
 
 /// The hour that AM or PM makes of it, and what is behind that.
@@ -97,12 +98,12 @@ fn half_of_day(hour: i64, rest: &str) -> Option<(i64, &str)> {
     Some((hour, &rest[2..]))
 }
 
-fn is_zone(text: &str) -> bool {
+fn is_zone(text: &str, dated: bool) -> bool {
     let digits = text.strip_prefix(['+', '-']);
     match digits {
         _ if text.is_empty() || text.eq_ignore_ascii_case("z") => true,
         Some(digits) => timestamp::hours_and_minutes(digits).is_some_and(|seconds| seconds <= FARTHEST),
         // A zone whose offset changes has none where no day is stated.
-        None => matches!(Zone::in_expression(text), Some(Zone::Utc | Zone::Fixed(_))),
+        None => Zone::in_expression(text).is_some_and(|zone| dated || matches!(zone, Zone::Utc | Zone::Fixed(_))),
     }
 }

@@ -6,18 +6,28 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
     Assignment, At, Body, Conflict, ConflictAction, ConflictTarget, Delete, Distinct, Expr, ExprKind, Ident,
-    IndexElement, Insert, Item, Name, Overriding, Query, Refused, Subscript, Update, With, Written,
+    IndexElement, Insert, Item, Name, Overriding, PARTS_MAX, Query, Refused, Step, Update, With, Written, multiplies,
+    with_part,
 };
 use std::ops::Range;
 
 /// Columns that are assigned to, and which parts of them.
-type Targets = (Vec<Ident>, Vec<Vec<Subscript>>);
+type Targets = (Vec<Ident>, Vec<Vec<Step>>);
 
-/// What an INSERT gives a value to.
-struct InsertTarget {
-    column: Ident,
-    subscripts: Vec<Subscript>,
-    field: Option<Ident>,
+/// One item of SET.
+enum Set {
+    Whole(Assignment),
+    /// A part of a column, and its value.
+    Part(Ident, Vec<Step>, Expr),
+}
+
+impl Set {
+    fn of((column, steps): (Ident, Vec<Step>), value: Expr) -> Set {
+        match steps.is_empty() {
+            true => Set::Whole(Assignment::One { column, value }),
+            false => Set::Part(column, steps, value),
+        }
+    }
 }
 
 impl Parser<'_> {
@@ -42,56 +52,17 @@ impl Parser<'_> {
             self.expect_word(K::Values)?;
             return Ok((Targets::default(), None, None));
         }
-        let (mut targets, at) = (vec![], self.place());
+        let mut targets = vec![];
         if self.at(Kind::LeftParen) && !self.query_in_parens_follows() {
-            targets = self.list_in_parens(Self::insert_target)?;
+            targets = self.list_in_parens(Self::target_or_part)?;
         }
         let overriding = self.overriding()?;
         if !self.at_any(&[K::Select, K::Values, K::With, K::Table]) && !self.at(Kind::LeftParen) {
             return Err(self.unexpected());
         }
-        let (mut query, stands) = self.placed(Self::query)?;
+        let (query, stands) = self.placed(Self::query)?;
         *place = stands;
-        if targets.iter().all(|target| target.field.is_none()) {
-            let columns = targets.into_iter().map(|target| (target.column, target.subscripts)).unzip();
-            return Ok((columns, overriding, Some(query)));
-        }
-        if targets.iter().any(|target| !target.subscripts.is_empty()) {
-            self.refuse(at, "INSERT of fields of columns beside items of others");
-        }
-        let targets: Vec<(Ident, Option<Ident>)> =
-            targets.into_iter().map(|target| (target.column, target.field)).collect();
-        let columns: Vec<Ident> = match &mut query.body {
-            Body::Values(rows) if rows.iter().all(|row| row.len() == targets.len()) => {
-                let mut columns = vec![];
-                for row in rows {
-                    (columns, *row) = with_fields(&targets, std::mem::take(row));
-                }
-                columns
-            }
-            _ => {
-                self.refuse(at, "INSERT of parts of columns, from a query or of other numbers of values");
-                vec![]
-            }
-        };
-        let parts = columns.iter().map(|_| vec![]).collect();
-        Ok(((columns, parts), overriding, Some(query)))
-    }
-
-    /// A column, and the part or the field of it that is meant.
-    fn insert_target(&mut self) -> Result<InsertTarget> {
-        if self.ahead(1).kind != Kind::Dot {
-            let (column, subscripts) = self.target_or_part()?;
-            return Ok(InsertTarget { column, subscripts, field: None });
-        }
-        let column = self.ident()?;
-        self.expect(Kind::Dot)?;
-        let (field, at) = (self.label()?, self.place());
-        if self.at(Kind::Dot) || self.at(Kind::LeftBracket) {
-            self.indirection(Expr { at, kind: ExprKind::Default })?;
-            self.refuse(at, "assignment to a part of a part");
-        }
-        Ok(InsertTarget { column, subscripts: vec![], field: Some(field) })
+        Ok((targets.into_iter().unzip(), overriding, Some(query)))
     }
 
     /// Whether the parenthesis here holds a query, and no columns.
@@ -195,99 +166,87 @@ impl Parser<'_> {
 
     /// What follows SET. `called`: what the statement calls the table.
     pub(super) fn assignments(&mut self, called: &Ident) -> Result<Vec<Assignment>> {
-        let mut all = self
+        let all = self
             .list(|parser| {
                 let at = parser.place();
                 if parser.at(Kind::LeftParen) {
-                    let columns = parser.list_in_parens(Self::target)?;
+                    let targets = parser.list_in_parens(Self::target_or_part)?;
                     parser.expect(Kind::Equal)?;
-                    return Ok(parted(Assignment::Many { at, columns, value: parser.expr()? }));
+                    let value = parser.expr()?;
+                    return Ok(parser.assigned_list(at, targets, value));
                 }
-                if let (Kind::LeftBracket | Kind::Dot, column) = (parser.ahead(1).kind, parser.token())
-                    && Self::is_column_name(column)
-                {
-                    return Ok(vec![parser.assignment_within(called)?]);
-                }
-                let column = parser.target()?;
+                let target = parser.target_or_part()?;
                 parser.expect(Kind::Equal)?;
-                Ok(vec![Assignment::One { column, value: parser.expr()? }])
+                Ok(vec![Set::of(target, parser.expr()?)])
             })?
-            .concat();
+            .into_iter()
+            .flatten();
         // `a[1] = x, a[2] = y`: the second one goes on from what the first one makes.
-        for later in (1..all.len()).rev() {
-            let (before, behind) = all.split_at_mut(later);
-            let earlier = before.iter().rposition(|one| within(one).is_some() && within(one) == within(&behind[0]));
-            if let Some(earlier) = earlier
-                && let Assignment::One { value: made, .. } = all.remove(earlier)
-                && let Assignment::One { value, .. } = &mut all[later - 1]
-            {
-                start_from(value, made);
+        let (mut merged, mut multiplied): (Vec<Assignment>, usize) = (vec![], 0);
+        for one in all {
+            let (column, steps, value) = match one {
+                Set::Whole(whole) => {
+                    merged.push(whole);
+                    continue;
+                }
+                Set::Part(column, steps, value) => (column, steps, value),
+            };
+            multiplied += usize::from(multiplies(&steps));
+            if multiplied > PARTS_MAX {
+                self.refuse(column.at, "assignment to so many parts of parts by computed subscripts");
+                break;
             }
+            let earlier = merged.iter().rposition(|one| within(one) == Some(column.name.as_str()));
+            let made = match earlier.map(|at| merged.remove(at)) {
+                Some(Assignment::One { value, .. }) => value,
+                _ => {
+                    let whole = Name::new(vec![called.clone(), column.clone()]);
+                    Expr { at: column.at, kind: ExprKind::Column(whole) }
+                }
+            };
+            let value = with_part(&column, made, &steps, value);
+            merged.push(Assignment::One { column, value });
         }
-        Ok(all)
+        Ok(merged)
     }
 
-    /// A column, or a part of it: `a[1]`, `a['b'][2]`.
-    fn target_or_part(&mut self) -> Result<(Ident, Vec<Subscript>)> {
-        if self.ahead(1).kind != Kind::LeftBracket {
+    /// `(a, b[1]) = (1, 2)`.
+    fn assigned_list(&mut self, at: At, targets: Vec<(Ident, Vec<Step>)>, value: Expr) -> Vec<Set> {
+        if targets.iter().all(|(_, steps)| steps.is_empty()) {
+            let columns = targets.into_iter().map(|(column, _)| column).collect();
+            return parted(Assignment::Many { at, columns, value }).into_iter().map(Set::Whole).collect();
+        }
+        match value.kind {
+            ExprKind::Row { fields, .. } if fields.len() == targets.len() => {
+                targets.into_iter().zip(fields).map(|(target, value)| Set::of(target, value)).collect()
+            }
+            _ => {
+                self.refuse(at, "assignment of a query's row, or of another number of values, to parts of columns");
+                vec![]
+            }
+        }
+    }
+
+    /// A column, or a part of it: `a[1]`, `a['b'][2]`, `a.b[1].c`.
+    fn target_or_part(&mut self) -> Result<(Ident, Vec<Step>)> {
+        if !matches!(self.ahead(1).kind, Kind::LeftBracket | Kind::Dot) {
             return Ok((self.target()?, vec![]));
         }
         let column = self.ident()?;
-        let mut subscripts = vec![];
-        while self.at(Kind::LeftBracket) {
-            subscripts.push(self.subscript()?);
-        }
-        let at = self.place();
-        if self.at(Kind::Dot) {
-            self.indirection(Expr { at, kind: ExprKind::Default })?;
-            self.refuse(at, "assignment to a part of a part");
-        }
-        Ok((column, subscripts))
-    }
-
-    /// `a[1] = x`, `a['b'][2] = x`, `a.b = x`.
-    fn assignment_within(&mut self, called: &Ident) -> Result<Assignment> {
-        if self.ahead(1).kind == Kind::Dot {
-            let column = self.ident()?;
-            self.expect(Kind::Dot)?;
-            return self.assignment_of_field(called, column);
-        }
-        let (column, subscripts) = self.target_or_part()?;
-        self.expect(Kind::Equal)?;
-        let whole = Name::new(vec![called.clone(), column.clone()]);
-        let arg = Box::new(Expr { at: column.at, kind: ExprKind::Column(whole) });
-        let value = Box::new(self.expr()?);
-        let at = value.at;
-        let kind = ExprKind::With { column: column.clone(), arg, subscripts, value };
-        Ok(Assignment::One { value: Expr { at, kind }, column })
-    }
-
-    /// What follows `a.`: `b = x`, `b.c = x`.
-    fn assignment_of_field(&mut self, called: &Ident, column: Ident) -> Result<Assignment> {
-        let whole = Name::new(vec![called.clone(), column.clone()]);
-        let mut arg = Expr { at: column.at, kind: ExprKind::Column(whole) };
-        let mut fields = vec![];
+        let mut steps = vec![];
         loop {
-            let field = self.label()?;
-            fields.push((arg.clone(), field.clone()));
-            if !self.eat(Kind::Dot) {
-                break;
+            if self.eat(Kind::Dot) {
+                steps.push(Step::Field(self.label()?));
+            } else if self.at(Kind::LeftBracket) {
+                let mut subscripts = vec![];
+                while self.at(Kind::LeftBracket) {
+                    subscripts.push(self.subscript()?);
+                }
+                steps.push(Step::Item(subscripts));
+            } else {
+                return Ok((column, steps));
             }
-            arg = Expr { at: arg.at, kind: ExprKind::Field { arg: Box::new(arg), field } };
         }
-        let at = self.place();
-        if self.at(Kind::LeftBracket) {
-            self.indirection(Expr { at, kind: ExprKind::Default })?;
-            self.refuse(at, "assignment to a part of a part");
-        }
-        self.expect(Kind::Equal)?;
-        let mut value = self.expr()?;
-        // What becomes of the innermost row, of the row around it, and so on.
-        for (arg, field) in fields.into_iter().rev() {
-            let kind = ExprKind::WithField { arg: Box::new(arg), field, value: Box::new(value) };
-            value = Expr { at: column.at, kind };
-        }
-        Ok(Assignment::One { column, value })
     }
 
     /// The alias of a table that is changed. SET is none without AS.
@@ -421,35 +380,6 @@ fn parted(many: Assignment) -> Vec<Assignment> {
     columns.iter().enumerate().map(field).collect()
 }
 
-/// The columns of an INSERT that names fields of them, and a row of values for the columns: fields of one column become
-/// one value, which begins with a row of NULLs.
-fn with_fields(targets: &[(Ident, Option<Ident>)], row: Vec<Expr>) -> (Vec<Ident>, Vec<Expr>) {
-    let (mut columns, mut values): (Vec<Ident>, Vec<Expr>) = (vec![], vec![]);
-    for ((column, field), value) in targets.iter().zip(row) {
-        let Some(field) = field else {
-            columns.push(column.clone());
-            values.push(value);
-            continue;
-        };
-        let is_part = |(known, value): &(&Ident, &Expr)| {
-            known.name == column.name && matches!(value.kind, ExprKind::WithField { .. })
-        };
-        let before = columns.iter().zip(&values).position(|pair| is_part(&pair));
-        let nothing = Expr { at: column.at, kind: ExprKind::Default };
-        let arg = Box::new(before.map_or(nothing, |at| values[at].clone()));
-        let made =
-            Expr { at: column.at, kind: ExprKind::WithField { arg, field: field.clone(), value: Box::new(value) } };
-        match before {
-            Some(at) => values[at] = made,
-            None => {
-                columns.push(column.clone());
-                values.push(made);
-            }
-        }
-    }
-    (columns, values)
-}
-
 /// The column of which an assignment changes a part.
 fn within(assignment: &Assignment) -> Option<&str> {
     match assignment {
@@ -457,19 +387,5 @@ fn within(assignment: &Assignment) -> Option<&str> {
             Some(&column.name)
         }
         _ => None,
-    }
-}
-
-/// Puts what has been made so far in the place of the column whose part is assigned to.
-fn start_from(value: &mut Expr, made: Expr) {
-    match &mut value.kind {
-        ExprKind::WithField { arg, value, .. } => {
-            if let ExprKind::WithField { .. } = value.kind {
-                start_from(value, made.clone());
-            }
-            start_from(arg, made);
-        }
-        ExprKind::With { arg, .. } | ExprKind::Field { arg, .. } => start_from(arg, made),
-        _ => *value = made,
     }
 }

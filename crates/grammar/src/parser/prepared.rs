@@ -27,7 +27,7 @@ impl Parser<'_> {
         let name = self.ident()?;
         let args =
             if self.at(Kind::LeftParen) { self.list_in_parens(|parser| parser.written(Self::expr))? } else { vec![] };
-        Ok(Statement::Execute(Execute { at, name, args }))
+        Ok(Statement::Execute(Execute { at, name, args, table: None }))
     }
 
     /// What follows DEALLOCATE. None: ALL.

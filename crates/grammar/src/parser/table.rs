@@ -5,9 +5,9 @@ use crate::error::{Result, SyntaxError};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use crate::statement::{
-    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Expr, Ident,
-    Index, LikeOption, Name, OnCommit, Query, Reference, ReferenceAction, Statement, StorageOption, TableConstraint,
-    TableConstraintKind, TableLike, ViewCheck, Written,
+    At, Column, ColumnConstraint, ColumnConstraintKind, CreateTable, CreateTableAs, CreateView, Deferral, Execute,
+    Expr, Ident, Index, LikeOption, Name, OnCommit, Query, Reference, ReferenceAction, Statement, StorageOption,
+    TableConstraint, TableConstraintKind, TableLike, ViewCheck, Written,
 };
 
 impl Parser<'_> {
@@ -51,11 +51,18 @@ impl Parser<'_> {
     fn create_table_as(&mut self, at: At, (temporary, if_not_exists): (bool, bool), name: Name) -> Result<Statement> {
         let columns = if self.at(Kind::LeftParen) { self.list_in_parens(Self::ident)? } else { vec![] };
         let (storage, on_commit) = self.table_options()?;
-        let as_at = self.expect_word(K::As)?;
-        if self.at_word(K::Execute) {
-            return self.refuse_rest(as_at, "CREATE TABLE AS EXECUTE", None);
-        }
-        let query = self.whole_query()?;
+        self.expect_word(K::As)?;
+        let executes = match self.at_word(K::Execute) {
+            true => {
+                let at = self.expect_word(K::Execute)?;
+                Some(self.execute(at)?)
+            }
+            false => None,
+        };
+        let query = match executes {
+            Some(_) => Query::nothing(at),
+            None => self.whole_query()?,
+        };
         if let Some(into) = self.into.take() {
             return Err(SyntaxError::new("SELECT ... INTO is not allowed here", into.name.at()));
         }
@@ -64,7 +71,7 @@ impl Parser<'_> {
             with_data = !self.eat_word(K::No);
             self.expect_word(K::Data)?;
         }
-        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+        let table = Box::new(CreateTableAs {
             at,
             temporary,
             on_commit,
@@ -75,7 +82,11 @@ impl Parser<'_> {
             query,
             with_data,
             select_into: false,
-        })))
+        });
+        Ok(match executes {
+            Some(Statement::Execute(execute)) => Statement::Execute(Execute { table: Some(table), ..execute }),
+            _ => Statement::CreateTableAs(table),
+        })
     }
 
     /// A query that is all of what stands there.

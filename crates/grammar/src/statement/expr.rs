@@ -140,7 +140,7 @@ pub enum ExprKind {
         subscripts: Vec<Subscript>,
         value: Box<Expr>,
     },
-    /// What becomes of `arg` when `arg.field = value` is assigned, in SET of an UPDATE.
+    /// What becomes of `arg` when `arg.field = value` is assigned, in SET of an UPDATE, and in INSERT.
     WithField {
         arg: Box<Expr>,
         field: Ident,

@@ -17,6 +17,14 @@ pub struct Query {
     pub locking: Vec<Locking>,
 }
 
+impl Query {
+    /// VALUES without rows: stands for a query that is not known yet.
+    pub(crate) fn nothing(at: At) -> Query {
+        let body = Body::Values(vec![]);
+        Query { at, with: None, body, order: vec![], limit: None, with_ties: false, offset: None, locking: vec![] }
+    }
+}
+
 /// What a query takes its rows from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {

@@ -1,6 +1,6 @@
 //! What a session does besides queries: transactions, settings, cursors, prepared statements, COPY, maintenance, roles.
 
-use super::{At, Expr, Ident, Name, Query, Statement, TypeName, Written};
+use super::{At, CreateTableAs, Expr, Ident, Name, Query, Statement, TypeName, Written};
 use std::ops::Range;
 
 /// Transactions.
@@ -146,6 +146,8 @@ pub struct Execute {
     pub at: At,
     pub name: Ident,
     pub args: Vec<Written>,
+    /// CREATE TABLE AS EXECUTE: the table, with an empty query in the place of the statement's.
+    pub table: Option<Box<CreateTableAs>>,
 }
 
 /// DECLARE.

@@ -269,7 +269,6 @@ fn what_terrace_has_not_is_refused_by_name() {
             "CREATE FUNCTION",
         ),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
-        ("CREATE TABLE t AS EXECUTE p", "CREATE TABLE AS EXECUTE"),
         ("CREATE TABLE t (a int, EXCLUDE USING gist (a WITH =))", "EXCLUDE"),
         ("CREATE TABLE t (a int) PARTITION BY RANGE (a)", "PARTITION BY"),
         ("ALTER TABLE t ENABLE TRIGGER ALL", "this form of ALTER TABLE"),

@@ -34,6 +34,7 @@ use terrace_engine::{DataType, EngineError};
 
 pub(crate) mod calls;
 pub(crate) mod keys;
+pub(crate) mod matches;
 pub(crate) mod ordinals;
 pub(crate) mod quantified;
 

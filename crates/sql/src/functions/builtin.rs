@@ -45,7 +45,8 @@ mod sessions;
 mod text;
 mod times;
 
-pub(crate) use regex::split;
+pub(crate) use bytes::LIKE as BYTES_LIKE;
+pub(crate) use regex::{matches, split};
 
 pub(crate) use known::{is_known_aggregate, is_known_function, window_arguments};
 

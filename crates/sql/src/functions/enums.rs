@@ -32,7 +32,10 @@ pub(crate) fn call(name: &str, args: Vec<Expr>, schema: &DFSchema) -> Result<Opt
     }
     let labels = of.def().labels();
     let one = |label: Option<&terrace_engine::types::enums::Label>| match label {
-        Some(label) => Ok(to_scalar(&Datum::Enum(of, label.position), DataType::Enum(of))),
+        Some(label) => {
+            of.check(label).map_err(tunnel)?;
+            Ok(to_scalar(&Datum::Enum(of, label.position), DataType::Enum(of)))
+        }
         None => {
             let message = format!("enum {} contains no values", DataType::Enum(of).base_name());
             Err(tunnel(EngineError::new("55000", message)))
@@ -72,8 +75,12 @@ fn list_of(of: EnumType) -> DataType {
 
 /// The labels of these positions, and between them.
 fn between(of: EnumType, from: i64, to: i64) -> terrace_engine::Result<Datum> {
-    let labels = of.def().labels().iter().map(|label| label.position);
-    let values: Vec<Datum> = labels.filter(|at| (from..=to).contains(at)).map(|at| Datum::Enum(of, at)).collect();
+    let labels = of.def().labels().iter().filter(|label| (from..=to).contains(&label.position));
+    let value = |label: &terrace_engine::types::enums::Label| {
+        of.check(label)?;
+        Ok(Datum::Enum(of, label.position))
+    };
+    let values = labels.map(value).collect::<terrace_engine::Result<Vec<Datum>>>()?;
     Array::new(Items::of(DataType::Enum(of)).expect("an enum is no array"), &values).map(Datum::Array)
 }
 

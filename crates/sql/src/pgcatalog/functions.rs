@@ -30,6 +30,7 @@ use datafusion::logical_expr::{
 };
 use md5::{Digest, Md5};
 use privileges::{About, has_privilege};
+pub(crate) use quoting::FORMAT_OF_ITEMS;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use terrace_engine::{Catalog, EngineError, Index, Table};
@@ -400,7 +401,9 @@ impl Call<'_> {
         Ok((!array.is_null(row)).then(|| array.value(row)))
     }
     fn oid(&self, argument: usize, row: usize) -> Result<Option<u32>> {
-        Ok(self.int(argument, row)?.and_then(|i| u32::try_from(i).ok()))
+        // An integer below zero is an OID of the same bits.
+        let oid = |i: i64| u32::try_from(i).ok().or_else(|| i32::try_from(i).ok().map(|i| i as u32));
+        Ok(self.int(argument, row)?.and_then(oid))
     }
     fn text(&self, argument: usize, row: usize) -> Result<Option<String>> {
         let Some(array) = self.arguments.get(argument) else { return Ok(None) };

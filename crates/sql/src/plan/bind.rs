@@ -31,6 +31,7 @@ mod json_parts;
 mod limit;
 mod memberships;
 mod named;
+mod outer_aggregates;
 pub(crate) mod over;
 mod query;
 pub(crate) mod reads;
@@ -174,12 +175,14 @@ pub(crate) struct Tree {
     text: Arc<str>,
     /// It is the statement within a PREPARE.
     prepared: bool,
+    /// What was made of it.
+    made: Option<Arc<Statement>>,
     style: Style,
 }
 
 impl Tree {
     pub(crate) fn new(parsed: Parsed, text: Arc<str>) -> Tree {
-        Tree { parsed: Arc::new(parsed), text, prepared: false, style: Style::current() }
+        Tree { parsed: Arc::new(parsed), text, prepared: false, made: None, style: Style::current() }
     }
 
     /// The statement that a PREPARE keeps.
@@ -188,7 +191,15 @@ impl Tree {
         prepares.then(|| Tree { prepared: true, ..self.clone() })
     }
 
+    /// The same text, of which another statement was made.
+    pub(crate) fn made(&self, statement: Statement) -> Tree {
+        Tree { made: Some(Arc::new(statement)), ..self.clone() }
+    }
+
     pub(crate) fn statement(&self) -> &Statement {
+        if let Some(made) = &self.made {
+            return made;
+        }
         match self.parsed.statement() {
             Statement::Prepare(prepare) if self.prepared => &prepare.statement,
             statement => statement,

@@ -63,7 +63,10 @@ impl Session {
             Command::Execute(execute) => {
                 let inner = prepared.executes.as_ref().expect("an EXECUTE knows what it executes");
                 let values = Box::pin(self.arguments(execute, inner, token)).await?;
-                Box::pin(self.execute_inner(inner, values, token)).await
+                match &execute.table {
+                    None => Box::pin(self.execute_inner(inner, values, token)).await,
+                    Some(table) => Box::pin(self.execute_into(table, inner, values, token)).await,
+                }
             }
             Command::Deallocate(name) => self.deallocate(name),
             Command::Declare(declare) => Box::pin(self.declare(prepared, declare, parameters, token)).await,

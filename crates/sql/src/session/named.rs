@@ -14,15 +14,17 @@ use crate::pgcatalog::{PreparedStatement, SessionInfo, System};
 use crate::session::prepared::Prepared;
 use crate::session::{Describing, Session};
 use crate::stack::on_stack_for;
+use crate::statement::generic::Generics;
 use crate::statement::outcome::{Outcome, command};
 use crate::statement::run::{LazyState, Run};
 use crate::transaction::Block;
 use futures::future::BoxFuture;
-use std::sync::Arc;
+use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use terrace_engine::types::clock;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{Discard, Execute, Expr, Ident, Prepare, TypeName, Written};
+use terrace_grammar::statement::{CreateTableAs, Discard, Execute, Expr, Ident, Prepare, Statement, TypeName, Written};
 use terrace_storage::ObjectId;
 
 /// A prepared statement that has a name.
@@ -247,6 +249,43 @@ impl Session {
                 on_stack_for(depth, Box::pin(self.try_execute(inner, tree, values, token))).await
             }),
         }
+    }
+
+    /// CREATE TABLE AS EXECUTE: makes a table of what the statement answers. 42809 where that is no query.
+    pub(crate) async fn execute_into(
+        &mut self,
+        table: &CreateTableAs,
+        inner: &Arc<Prepared>,
+        values: Vec<Datum>,
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        let Some((tree, Statement::Query(query))) = inner.statement.as_ref().map(|tree| (tree, tree.statement()))
+        else {
+            return Err(EngineError::new("42809", "prepared statement is not a SELECT"));
+        };
+        let create = CreateTableAs { query: query.as_ref().clone(), ..table.clone() };
+        let made = Arc::new(Prepared {
+            sql: inner.sql.clone(),
+            parameters: inner.parameters.clone(),
+            columns: None,
+            notices: vec![],
+            statement: Some(tree.made(Statement::CreateTableAs(Box::new(create)))),
+            depth: inner.depth,
+            by_key: Mutex::new(None),
+            generics: Generics::of(&self.generics),
+            executes: None,
+            heavy: None,
+            entry: OnceLock::new(),
+            attached: OnceLock::new(),
+        });
+        let done = self.execute_inner(&made, values, token).await?;
+        Ok(match done {
+            // Nothing was asked for, and it was made.
+            Outcome::Command { notices, .. } if !table.with_data && notices.iter().all(|n| n.state.0 != "42P07") => {
+                Outcome::Command { tag: "SELECT 0".into(), notices }
+            }
+            done => done,
+        })
     }
 
     /// The values of an EXECUTE's arguments.

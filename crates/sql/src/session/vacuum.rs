@@ -7,7 +7,6 @@ use crate::error::{no_table, unsupported};
 use crate::parse;
 use crate::session::Session;
 use crate::statement::maintain::Options;
-use crate::transaction::Block;
 use terrace_engine::{EngineError, Result};
 use terrace_grammar::statement::Maintain;
 use tokio::sync::oneshot;
@@ -22,7 +21,7 @@ impl Session {
                  TRUNCATE and DROP TABLE give a table's pages back.",
             ));
         }
-        if self.shared.block() == Block::Explicit {
+        if self.in_block().await {
             return Err(EngineError::new("25001", "VACUUM cannot run inside a transaction block"));
         }
         for table in &vacuum.tables {

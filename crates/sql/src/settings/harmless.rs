@@ -90,6 +90,12 @@ pub(super) fn stored(key: &str, value: &str) -> Option<Result<String>> {
     Some(match takes {
         Takes::Bool => boolean(key, &lower).map(str::to_owned),
         Takes::Words(words) if words.contains(&lower.as_str()) => Ok(lower),
+        Takes::Words(words) if words.contains(&"on") && matches!(lower.as_str(), "true" | "yes" | "1") => {
+            Ok("on".into())
+        }
+        Takes::Words(words) if words.contains(&"off") && matches!(lower.as_str(), "false" | "no" | "0") => {
+            Ok("off".into())
+        }
         Takes::Words(words) => Err(invalid(key, value).with_hint(format!("Available values: {}.", words.join(", ")))),
         Takes::Int(low, high) => match value.parse::<i64>() {
             Ok(number) if (*low..=*high).contains(&number) => Ok(number.to_string()),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use terrace_engine::{ColumnDef, EngineError, Result, Table};
 use terrace_grammar::statement::{
     Assignment, Body, ConflictAction, Delete, Distinct, Expr, ExprKind, FromItem, Ident, Insert, Item, Literal, Name,
-    Node, Overriding, Query, Select, Statement, Update, With, walk,
+    Node, Overriding, PARTS_MAX, Query, Select, Statement, Step, Update, With, multiplies, walk, with_part,
 };
 
 /// A column that is assigned to, and its value.
@@ -68,17 +68,24 @@ pub(crate) fn with_whole_columns<'i>(insert: &'i Insert, table: &Table) -> Resul
             _ => places.push((column.clone(), vec![number])),
         }
     }
-    let nulls = places.iter().map(|(column, _)| null_of(column, table)).collect::<Result<Vec<Expr>>>()?;
+    if insert.parts.iter().filter(|steps| multiplies(steps)).count() > PARTS_MAX {
+        return Err(unsupported("INSERT of so many parts of parts by computed subscripts"));
+    }
+    let is_query = !matches!(&made.source, Some(Query { body: Body::Values(_), .. }));
+    let first = |(column, own): &(Ident, Vec<usize>)| {
+        let one_field = |at: &usize| matches!(insert.parts[*at].as_slice(), [Step::Field(_)]);
+        match !is_query && own.iter().all(one_field) {
+            // The column says which row it is.
+            true => Ok(Expr { at: column.at, kind: ExprKind::Default }),
+            false => null_of(column, table),
+        }
+    };
+    let firsts = places.iter().map(first).collect::<Result<Vec<Expr>>>()?;
     let whole = |values: &[Expr]| -> Vec<Expr> {
-        let part = |base: Expr, column: &Ident, at: usize| {
-            let (arg, subscripts, value) = (Box::new(base), insert.parts[at].clone(), Box::new(values[at].clone()));
-            Expr { at: value.at, kind: ExprKind::With { column: column.clone(), arg, subscripts, value } }
+        let one = |((column, own), first): (&(Ident, Vec<usize>), &Expr)| {
+            own.iter().fold(first.clone(), |made, at| with_part(column, made, &insert.parts[*at], values[*at].clone()))
         };
-        let one = |((column, own), null): (&(Ident, Vec<usize>), &Expr)| match own.as_slice() {
-            [at] if insert.parts[*at].is_empty() => values[*at].clone(),
-            own => own.iter().fold(null.clone(), |base, at| part(base, column, *at)),
-        };
-        places.iter().zip(&nulls).map(one).collect()
+        places.iter().zip(&firsts).map(one).collect()
     };
     let count = |values: usize| check_count(values, &vec![0; insert.columns.len()], true);
     match &mut made.source {

@@ -15,6 +15,7 @@ use crate::statement::ddl::{check_name, choose_name, position};
 use crate::statement::outcome::notice;
 use crate::statement::run::Run;
 use crate::values::{check_not_null, is_sequence, live_columns};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{
@@ -109,7 +110,9 @@ impl<'n> NewKey<'n> {
         if columns.iter().any(|at| table.columns[*at].generated.is_some()) {
             refuse_of_generated(on_update, on_delete)?;
         }
-        let set = set.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
+        let mut set = set.iter().map(|name| of(table, name)).collect::<Result<Vec<usize>>>()?;
+        let mut seen = BTreeSet::new();
+        set.retain(|at| seen.insert(*at));
         if let Some(at) = set.iter().find(|at| !columns.contains(at)) {
             let column = &table.columns[*at].name;
             let message = format!("column \"{column}\" referenced in ON DELETE SET action must be part of foreign key");

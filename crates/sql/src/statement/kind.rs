@@ -183,7 +183,7 @@ impl<'s> Kind<'s> {
             Statement::Analyze(analyze) => Kind::task("ANALYZE", T::Analyze(analyze)).writes(Writes::Never),
             Statement::Checkpoint(_) => Kind::missing("CHECKPOINT"),
             Statement::Prepare(prepare) => Kind::session("PREPARE", C::Prepare(prepare)),
-            Statement::Execute(execute) => Kind::session("EXECUTE", C::Execute(execute)).returns(Returns::Executed),
+            Statement::Execute(execute) => Kind::executing(execute),
             Statement::Deallocate(None) => Kind::session("DEALLOCATE ALL", C::Deallocate(None)),
             Statement::Deallocate(name) => Kind::session("DEALLOCATE", C::Deallocate(name.as_ref())),
             Statement::Declare(declare) => Kind::session("DECLARE CURSOR", C::Declare(declare)).writes(Writes::AsQuery),
@@ -207,6 +207,13 @@ impl<'s> Kind<'s> {
 
     fn new(tag: &'static str, work: Work<'s>, writes: Writes) -> Kind<'s> {
         Kind { tag, work, returns: Returns::Nothing, writes, in_failed_block: false }
+    }
+
+    fn executing(execute: &'s Execute) -> Kind<'s> {
+        match execute.table {
+            None => Kind::session("EXECUTE", Command::Execute(execute)).returns(Returns::Executed),
+            Some(_) => Kind::session("CREATE TABLE AS", Command::Execute(execute)),
+        }
     }
 
     fn session(tag: &'static str, command: Command<'s>) -> Kind<'s> {

@@ -347,6 +347,16 @@ fn refuse_elsewhere(element: &Statement, schema: &str) -> Result<()> {
         },
         _ => None,
     };
+    let temporary = match element {
+        Statement::CreateSequence(create) => create.temporary,
+        Statement::CreateTable(create) => create.temporary,
+        Statement::CreateTableAs(create) => create.temporary,
+        Statement::CreateView(create) => create.temporary,
+        _ => false,
+    };
+    if temporary {
+        return Err(EngineError::new("42P16", "cannot create temporary relation in non-temporary schema"));
+    }
     match name.and_then(|name| name.qualifier().last()) {
         Some(other) if other.name != schema => {
             let other = &other.name;

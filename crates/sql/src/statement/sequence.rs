@@ -90,7 +90,12 @@ impl Limits {
             Kind::Start(value) => self.start = Some(number(value)?),
             Kind::Cycle(on) => self.cycle = *on,
             // Values are always reserved ahead.
-            Kind::Cache(value) => drop(number(value)?),
+            Kind::Cache(value) => {
+                let values = number(value)?;
+                if values <= 0 {
+                    return Err(EngineError::new("22023", format!("CACHE ({values}) must be greater than zero")));
+                }
+            }
             // It was looked at before.
             Kind::As(_) => {}
             Kind::OwnedBy(name) if name.parts().len() == 1 && name.last().name == "none" => {}
@@ -435,10 +440,7 @@ impl Run<'_> {
             Call::Computed(function, _) => {
                 return Err(unsupported(format!("{function} of anything but literals here")));
             }
-            Call::Last => {
-                let last = self.cell.lock().await.given.last;
-                return last.ok_or_else(|| EngineError::new("55000", "lastval is not yet defined in this session"));
-            }
+            Call::Last => return self.last_given().await,
         };
         let table = self.locked_sequence(name).await?;
         if !of_identity {
@@ -467,8 +469,22 @@ impl Run<'_> {
         let mut slot = self.cell.lock().await;
         slot.given.values.insert(table.oid, value);
         if matches!(call, Call::Next(_)) {
-            slot.given.last = Some(value);
+            slot.given.last = Some(table.oid);
         }
+        Ok(value)
+    }
+
+    /// `lastval()`: what `currval` says of the sequence that `nextval` was called of last. 55000 where it has gone.
+    async fn last_given(&self) -> Result<i64> {
+        let (found, catalog) = {
+            let mut slot = self.cell.lock().await;
+            let last = slot.given.last.and_then(|oid| Some((oid, *slot.given.values.get(&oid)?)));
+            (last, slot.open().catalog())
+        };
+        let found = found.and_then(|(oid, value)| Some((catalog.table_by_oid(oid)?, value)));
+        let undefined = || EngineError::new("55000", "lastval is not yet defined in this session");
+        let (sequence, value) = found.ok_or_else(undefined)?;
+        self.permit_any(sequence, Rights::USAGE | Rights::SELECT).await?;
         Ok(value)
     }
 
@@ -564,7 +580,7 @@ impl Run<'_> {
         if let Some(last) = values.last() {
             let mut slot = self.cell.lock().await;
             slot.given.values.insert(table.oid, *last);
-            slot.given.last = Some(*last);
+            slot.given.last = Some(table.oid);
         }
         Ok(values)
     }

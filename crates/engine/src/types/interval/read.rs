@@ -293,8 +293,13 @@ impl Parts {
     /// A number of a unit. Answers what it says, and the unit of a number before it.
     fn add_number(&mut self, text: &str, unit: Unit) -> Read<(Vec<Unit>, Unit)> {
         let negative = text.starts_with('-');
-        let (whole, rest) = integer(text.trim_start_matches(['+', '-']))?;
-        let whole = if negative { -whole } else { whole };
+        let digits = text.trim_start_matches(['+', '-']);
+        let length = run(digits, |c| c.is_ascii_digit());
+        let (whole, rest) = match negative && length > 0 {
+            // The least number has no positive counterpart.
+            true => (format!("-{}", &digits[..length]).parse().map_err(|_| Bad::Field)?, &digits[length..]),
+            false => integer(digits)?,
+        };
         if let Some(months) = rest.strip_prefix('-') {
             let (months, end) = integer(months)?;
             if months > 11 {

@@ -39,6 +39,8 @@ pub(super) const TABLE: &[Builtin] = &[
             Ok(Datum::Bytea([bytes(&v[0])?, bytes(&v[1])?].concat().into()))
         })],
     },
+    // LIKE, with its escape; no byte: nothing escapes.
+    Builtin { name: LIKE, overloads: &[of(&[BYTES, BYTES, BYTES], DataType::Bool, like)] },
     Builtin { name: "get_byte", overloads: &[of(&[BYTES, INT], DataType::Int4, get_byte)] },
     Builtin { name: "set_byte", overloads: &[of(&[BYTES, INT, INT], DataType::Bytea, set_byte)] },
     Builtin { name: "get_bit", overloads: &[of(&[BYTES, LONG], DataType::Int4, get_bit)] },
@@ -54,6 +56,61 @@ pub(super) const TABLE: &[Builtin] = &[
     hash!("sha384", sha2::Sha384),
     hash!("sha512", sha2::Sha512),
 ];
+
+/// LIKE of bytea, by a name that no user writes without quotes.
+pub(crate) const LIKE: &str = "bytea like";
+
+/// A piece of a pattern.
+#[derive(Clone, Copy, PartialEq)]
+enum Piece {
+    Byte(u8),
+    Any,
+    Many,
+    /// An escape behind which there is nothing.
+    Broken,
+}
+
+fn like(values: &[Datum]) -> Result<Datum> {
+    let (of, escape) = (bytes(&values[0])?, bytes(&values[2])?);
+    if escape.len() > 1 {
+        let error = EngineError::new("22025", "invalid escape string");
+        return Err(error.with_hint("Escape string must be empty or one character."));
+    }
+    let escape = escape.first();
+    let (mut pieces, mut rest) = (vec![], bytes(&values[1])?.iter());
+    while let Some(byte) = rest.next() {
+        pieces.push(match byte {
+            byte if Some(byte) == escape => rest.next().map_or(Piece::Broken, |byte| Piece::Byte(*byte)),
+            b'%' => Piece::Many,
+            b'_' => Piece::Any,
+            byte => Piece::Byte(*byte),
+        });
+    }
+    // Where the last `%` was, and what it took so far: if the rest does not fit, it takes a byte more.
+    let (mut at, mut piece, mut many) = (0, 0, None);
+    while at < of.len() {
+        match pieces.get(piece) {
+            Some(Piece::Broken) => {
+                return Err(EngineError::new("22025", "LIKE pattern must not end with escape character"));
+            }
+            Some(Piece::Many) => {
+                many = Some((piece, at));
+                piece += 1;
+            }
+            Some(next) if matches!(next, Piece::Any) || *next == Piece::Byte(of[at]) => {
+                (at, piece) = (at + 1, piece + 1)
+            }
+            _ => match many {
+                Some((before, taken)) => {
+                    many = Some((before, taken + 1));
+                    (at, piece) = (taken + 1, before + 1);
+                }
+                None => return Ok(Datum::Bool(false)),
+            },
+        }
+    }
+    Ok(Datum::Bool(pieces[piece..].iter().all(|left| *left == Piece::Many)))
+}
 
 /// The number of a byte, or of a bit, of so many. 2202E
 fn index(at: i64, count: usize) -> Result<usize> {

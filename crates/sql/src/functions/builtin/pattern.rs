@@ -2,7 +2,8 @@
 //!
 //! 1. What is written means the same after translation, or is refused: 0A000 where Rust's have nothing like it
 //!    (look-around, back references, collating elements), 2201B where PostgreSQL takes it for no regular expression.
-//! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end.
+//! 2. A point and a negated set match a line's end; `^` and `$` are the text's beginning and end; but where flags say
+//!    otherwise ([`Mode`]).
 //! 3. Without regard to case a letter is a set of two, its small letter and its capital, as in PostgreSQL. (Rust's own
 //!    way takes `s` and the long `ſ`, `σ` and `ς` for the same letter too.)
 //!
@@ -45,32 +46,88 @@ pub(super) struct Pattern {
     pub(super) branches: bool,
 }
 
+/// What flags say of a pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mode {
+    /// Small letters and capitals are alike.
+    any_case: bool,
+    /// A point and a negated set match no line feed.
+    within_lines: bool,
+    /// `^` and `$` are each line's beginning and end.
+    of_lines: bool,
+    /// Blanks, and what is behind a `#`, mean nothing.
+    expanded: bool,
+    /// It is a text, and no pattern.
+    literal: bool,
+}
+
+impl From<bool> for Mode {
+    fn from(any_case: bool) -> Mode {
+        Mode { any_case, ..Mode::default() }
+    }
+}
+
+impl Mode {
+    /// Takes a flag in; whether it is done.
+    pub(super) fn take(&mut self, flag: char) -> bool {
+        match flag {
+            'i' | 'c' => self.any_case = flag == 'i',
+            'n' | 'm' | 'p' | 'w' | 's' => {
+                self.within_lines = matches!(flag, 'n' | 'm' | 'p');
+                self.of_lines = matches!(flag, 'n' | 'm' | 'w');
+            }
+            'x' | 't' => self.expanded = flag == 'x',
+            'q' => self.literal = true,
+            'e' => {}
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn is_expanded(self) -> bool {
+        self.expanded
+    }
+}
+
 struct Translation<'p> {
     rest: Peekable<Chars<'p>>,
     read: Pattern,
     /// Whether a quantifier may follow.
     quantifiable: bool,
-    any_case: bool,
+    mode: Mode,
 }
 
-/// The pattern as Rust's regular expressions take it (invariant 1). `any_case`: small letters and capitals are alike.
-pub(super) fn translated(pattern: &str, any_case: bool) -> Result<Pattern> {
+/// The pattern as Rust's regular expressions take it (invariant 1).
+pub(super) fn translated(pattern: &str, mode: impl Into<Mode>) -> Result<Pattern> {
+    let mut mode = mode.into();
+    if mode.literal {
+        let read = Pattern { made: "(?s)".to_owned(), ..Pattern::default() };
+        let mut translation = Translation { rest: "".chars().peekable(), read, quantifiable: false, mode };
+        pattern.chars().for_each(|c| translation.literal(c));
+        return Ok(translation.read);
+    }
     if pattern.starts_with("***") {
         return Err(refused("directors (***)"));
     }
-    let (option, pattern) = match pattern.strip_prefix("(?") {
+    let pattern = match pattern.strip_prefix("(?") {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             let (options, rest) = rest.split_once(')').ok_or_else(|| invalid("parentheses () not balanced"))?;
-            if let Some(other) = options.chars().find(|c| !matches!(c, 'i' | 's' | 't' | 'e')) {
+            if let Some(other) = options.chars().find(|c| *c == 'q' || !mode.take(*c)) {
                 return Err(refused(&format!("embedded options like {other}")));
             }
-            (options.contains('i'), rest)
+            rest
         }
-        _ => (false, pattern),
+        _ => pattern,
     };
-    let (any_case, rest) = (any_case || option, pattern.chars().peekable());
-    let read = Pattern { made: "(?s)".to_owned(), ..Pattern::default() };
-    let mut translation = Translation { rest, read, quantifiable: false, any_case };
+    let rest = pattern.chars().peekable();
+    let made = match (mode.within_lines, mode.of_lines) {
+        (false, false) => "(?s)",
+        (false, true) => "(?sm)",
+        (true, true) => "(?m)",
+        (true, false) => "",
+    };
+    let read = Pattern { made: made.to_owned(), ..Pattern::default() };
+    let mut translation = Translation { rest, read, quantifiable: false, mode };
     while let Some(c) = translation.rest.next() {
         translation.take(c)?;
     }
@@ -80,6 +137,8 @@ pub(super) fn translated(pattern: &str, any_case: bool) -> Result<Pattern> {
 impl Translation<'_> {
     fn take(&mut self, c: char) -> Result<()> {
         match c {
+            c if self.mode.expanded && c.is_ascii_whitespace() => {}
+            '#' if self.mode.expanded => while self.rest.next().is_some_and(|c| c != '\n') {},
             '\\' => match self.escape()? {
                 Escape::One(c) => self.literal(c),
                 Escape::Set(set) => {
@@ -139,7 +198,7 @@ impl Translation<'_> {
 
     /// What a character stands for (invariant 3).
     fn alike(&self, c: char) -> impl Iterator<Item = char> + use<> {
-        let (small, capital) = if self.any_case { (small(c), capital(c)) } else { (c, c) };
+        let (small, capital) = if self.mode.any_case { (small(c), capital(c)) } else { (c, c) };
         std::iter::once(small).chain((capital != small).then_some(capital))
     }
 
@@ -229,6 +288,9 @@ impl Translation<'_> {
         self.read.made.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
             self.read.made.push('^');
+            if self.mode.within_lines {
+                self.read.made.push_str("\\n");
+            }
         }
         // A bracket that comes first is one of the set.
         let mut first = true;
@@ -252,7 +314,7 @@ impl Translation<'_> {
                     self.put(from);
                     self.read.made.push('-');
                     self.put(to);
-                    let range = if self.any_case { from..=to } else { from..=from };
+                    let range = if self.mode.any_case { from..=to } else { from..=from };
                     let others: BTreeSet<char> = range.flat_map(|c| self.alike(c)).collect();
                     others.into_iter().filter(|c| !(from..=to).contains(c)).for_each(|c| self.put(c));
                     // `a-c-e`
@@ -288,7 +350,7 @@ impl Translation<'_> {
                     return Err(unbalanced());
                 }
                 match name.as_str() {
-                    name if let Some(class) = classes::named(name, self.any_case) => self.read.made.push_str(class),
+                    name if let Some(class) = classes::named(name, self.mode.any_case) => self.read.made.push_str(class),
                     "<" | ">" => return Err(refused("[[:<:]] and [[:>:]]")),
                     _ => return Err(invalid("invalid character class")),
                 }
@@ -341,7 +403,8 @@ mod tests {
     fn what_does_not() {
         for (pattern, state) in [
             ("***=x", "0A000"),
-            ("(?n)x", "0A000"),
+            ("(?b)x", "0A000"),
+            ("(?iq)x", "0A000"),
             ("a(?=b)", "0A000"),
             (r"(a)\1", "0A000"),
             ("[[.a.]]", "0A000"),

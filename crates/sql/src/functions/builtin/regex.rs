@@ -12,7 +12,7 @@
 mod places;
 mod similar;
 
-use super::pattern::{Pattern, translated};
+use super::pattern::{Mode, Pattern, translated};
 use super::text::text;
 use super::{Builtin, Overload, Run, Takes, wrong_arguments};
 use crate::error::tunnel;
@@ -122,7 +122,8 @@ pub(super) const TABLE: &[Builtin] = &[
     },
 ];
 
-pub(crate) use places::split;
+pub(crate) use places::{matches, split};
+pub(super) use similar::part as similar_part;
 
 /// `regexp_match` is DataFusion's: its pattern is put as it takes it, its text is looked at first.
 pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
@@ -159,9 +160,10 @@ fn compiled(made: &str) -> Answer<Regex> {
 }
 
 /// A pattern of which groups are wanted (invariant 2).
-fn extent(pattern: &str, any_case: bool) -> Answer<String> {
-    let read = translated(pattern, any_case)?;
-    let shared = read.branches && read.groups && !is_apart(pattern);
+fn extent(pattern: &str, mode: impl Into<Mode>) -> Answer<String> {
+    let mode = mode.into();
+    let read = translated(pattern, mode)?;
+    let shared = read.branches && read.groups && (mode.is_expanded() || !is_apart(pattern));
     match read {
         Pattern { lazy: true, .. } => Err(lazy()),
         _ if shared => Err(EngineError::unsupported("groups beside these alternatives are not supported")),
@@ -185,15 +187,15 @@ fn is_apart(pattern: &str) -> bool {
 
 /// A pattern, ready to be looked for.
 struct Matcher {
-    of: (String, bool),
+    of: (String, Mode),
     regex: Regex,
     longest: DFA,
     cache: Cache,
 }
 
 impl Matcher {
-    fn new(pattern: &str, any_case: bool) -> Answer<Matcher> {
-        let read = translated(pattern, any_case)?;
+    fn new(pattern: &str, mode: Mode) -> Answer<Matcher> {
+        let read = translated(pattern, mode)?;
         if read.lazy {
             return Err(lazy());
         }
@@ -204,7 +206,7 @@ impl Matcher {
         let longest = DFA::builder().configure(config).build(&made);
         let longest = longest.map_err(|_| EngineError::unsupported("this regular expression is too large"))?;
         let cache = longest.create_cache();
-        Ok(Matcher { of: (pattern.to_owned(), any_case), regex, longest, cache })
+        Ok(Matcher { of: (pattern.to_owned(), mode), regex, longest, cache })
     }
 
     /// The first match at `from` or later (invariant 1).
@@ -238,8 +240,8 @@ thread_local! {
 /// Does something with a pattern's matcher; the last one is kept.
 fn with_matcher<T>(pattern: &str, flags: &Flags, work: impl FnOnce(&mut Matcher) -> Answer<T>) -> Answer<T> {
     LAST.with_borrow_mut(|last| {
-        if last.as_ref().is_none_or(|m| m.of.0 != pattern || m.of.1 != flags.any_case) {
-            *last = Some(Matcher::new(pattern, flags.any_case)?);
+        if last.as_ref().is_none_or(|m| m.of.0 != pattern || m.of.1 != flags.mode) {
+            *last = Some(Matcher::new(pattern, flags.mode)?);
         }
         work(last.as_mut().expect("just put there"))
     })
@@ -247,7 +249,7 @@ fn with_matcher<T>(pattern: &str, flags: &Flags, work: impl FnOnce(&mut Matcher)
 
 #[derive(Default)]
 struct Flags {
-    any_case: bool,
+    mode: Mode,
     global: bool,
 }
 
@@ -258,15 +260,13 @@ impl Flags {
         let Some(flags) = flags else { return Ok(read) };
         for flag in text(flags)?.chars() {
             match (flag, function) {
-                ('i', _) => read.any_case = true,
-                ('c', _) => read.any_case = false,
-                ('s' | 't' | 'e', _) => {}
                 ('g', None) => read.global = true,
                 ('g', Some(name)) => {
                     let message = format!("{name}() does not support the \"global\" option");
                     return Err(EngineError::new("22023", message));
                 }
-                ('b' | 'q' | 'm' | 'n' | 'p' | 'w' | 'x', _) => {
+                (flag, _) if read.mode.take(flag) => {}
+                ('b', _) => {
                     return Err(EngineError::unsupported(format!(
                         "the flag \"{flag}\" of a regular expression is not supported"
                     )));
@@ -283,7 +283,7 @@ impl Flags {
 
 fn like(values: &[Datum]) -> Answer<Datum> {
     let flags = Flags::of(values.get(2), Some("regexp_like"))?;
-    let made = translated(text(&values[1])?, flags.any_case)?.made;
+    let made = translated(text(&values[1])?, flags.mode)?.made;
     Ok(Datum::Bool(compiled(&made)?.is_match(text(&values[0])?)))
 }
 
@@ -421,7 +421,7 @@ fn replaced_in(values: &[Datum], flags: &Flags, start: i32, number: i32) -> Answ
     let pieces = pieces(replacement);
     let groups = pieces.iter().any(|piece| matches!(piece, Piece::Group(1..)));
     if groups {
-        extent(pattern, flags.any_case)?;
+        extent(pattern, flags.mode)?;
     }
     with_matcher(pattern, flags, |matcher| {
         let mut made = Growing::default();
@@ -481,7 +481,12 @@ mod tests {
         assert_eq!(replaced("äbä", "Ä", "x", "gi"), "xbx");
         assert_eq!(replaced("abc", "b", r"<\&>", ""), "a<b>c");
         assert_eq!(replaced("abc", "(b)(c)", r"\2\1$1\\1\x", ""), r"acb$1\1\x");
-        assert_eq!(replaced("abc", "b", "", "x"), "0A000");
+        assert_eq!(replaced("abc", " b #c", "", "x"), "ac");
+        assert_eq!(replaced("a.c", ".", "-", "q"), "a-c");
+        assert_eq!(replaced("a\nb", "^.?$", "-", "gn"), "-\n-");
+        assert_eq!(replaced("a\nb", "a.b|[^a]", "-", "p"), "a\n-");
+        assert_eq!(replaced("a\nb", "^.", "-", "gw"), "-\n-");
+        assert_eq!(replaced("abc", "b", "", "b"), "0A000");
         assert_eq!(replaced("abc", "b", "", "z"), "22023");
         assert_eq!(replaced("abc", "b+?", "", ""), "0A000");
         assert_eq!(replaced("aXa", "(a?)(X)?", r"[\1]", "g"), "[a][a][]");

@@ -37,10 +37,7 @@ const PART_OR_PATTERN: &[Overload] = &[
     // What a regular expression matches first.
     ours(&[TEXT, TEXT], DataType::Text, super::regex::substring),
     // What a pattern of SIMILAR TO has between its separators. Constants and parameters without a type are texts, too.
-    ours(&[TEXT, TEXT, TEXT], DataType::Text, |_| {
-        let error = EngineError::unsupported("substring by a pattern of SIMILAR TO is not supported");
-        Err(error.with_hint("Cast the numbers of substring(text, from, for) to integer."))
-    }),
+    ours(&[TEXT, TEXT, TEXT], DataType::Text, super::regex::similar_part),
 ];
 
 /// What LIKE gets for a pattern.

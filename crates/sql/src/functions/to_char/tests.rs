@@ -57,7 +57,10 @@ fn times() {
     assert_eq!(time("0044-03-15 12:00:00 BC", "CC FMCC FMCCth YYYY BC"), "-01 -1 -1st 0044 BC");
     assert_eq!(time_at("2024-12-30 12:00:00", "OF FMOF TZH FMTZH TZM", 19_800), "+05:30 +5:30 +05 +05 30");
     assert_eq!(time_at("2024-12-30 12:00:00", "OF FMOF", -3600), "-01 -1");
-    for refused in ["", "TZ", "TMMonth", "RM", "FX YYYY", "DDSP", "YYYY\\\"", "\"open", "FM", "FM-DD", "IDDD"] {
+    assert_eq!(time("2024-08-30 12:00:00", "RM|FMRM|rm|IDDD|FMIDDDth"), "VIII|VIII|viii|243|243rd");
+    assert_eq!(time("2024-01-01 12:00:00", "RM|FMRM|IDDD FMIDDD"), "I   |I|001 1");
+    assert_eq!(time(given, "YYYY\\\" \\ \"a\\\"b\\c\" FM-DD \"open FM"), "2002\" \\ a\"bc -20 open FM");
+    for refused in ["", "TZ", "TMMonth", "FX YYYY", "DDSP"] {
         assert_eq!(time(given, refused), "0A000", "{refused}");
     }
 }

@@ -18,6 +18,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,9 @@ enum Field {
     WeekOfYear,
     WeekOfMonth,
     Julian,
+    IsoDayOfYear,
+    /// Of the month, in four places unless filled.
+    Roman(Case),
     Month(Case, bool),
     Day(Case, bool),
     /// Before noon or after it.
@@ -83,7 +87,7 @@ const FIELDS: [(&str, Option<Field>); 58] = [
     ("HH24", Some(Number(Part::Hour, i64::MAX, 2))),
     ("HH12", Some(Hour12)),
     ("HH", Some(Hour12)),
-    ("IDDD", None),
+    ("IDDD", Some(Field::IsoDayOfYear)),
     ("ID", Some(Number(Part::IsoDayOfWeek, i64::MAX, 1))),
     ("IW", Some(Number(Part::Week, i64::MAX, 2))),
     ("IYYY", Some(Number(Part::IsoYear, i64::MAX, 4))),
@@ -100,7 +104,7 @@ const FIELDS: [(&str, Option<Field>); 58] = [
     ("P.M.", Some(Half(Upper, true))),
     ("PM", Some(Half(Upper, false))),
     ("Q", Some(Number(Part::Quarter, i64::MAX, 1))),
-    ("RM", None),
+    ("RM", Some(Field::Roman(Upper))),
     ("SSSSS", Some(Field::SecondsOfDay)),
     ("SSSS", Some(Field::SecondsOfDay)),
     ("SS", Some(Number(Part::Second, i64::MAX, 2))),
@@ -143,11 +147,36 @@ fn field_at(text: &str) -> Option<(Option<Field>, usize)> {
     let lower = match *field {
         Some(Day(_, long)) => Some(Day(Lower, long)),
         Some(Month(_, long)) => Some(Month(Lower, long)),
+        Some(Field::Roman(_)) => Some(Field::Roman(Lower)),
         Some(Half(_, dots)) => Some(Half(Lower, dots)),
         Some(Era(_, dots)) => Some(Era(Lower, dots)),
         other => other,
     };
     Some((lower, name.len()))
+}
+
+/// What a pattern begins with that is no field: a character, or a text in quotes, where a backslash stands before a
+/// character that is one of the text. And what is behind it.
+fn literal_at(text: &str) -> (String, &str) {
+    let mut rest = text.chars();
+    let Some(quoted) = text.strip_prefix('"') else {
+        // Elsewhere a backslash is one, but before a quote.
+        let first = rest.next();
+        let shown = match text.starts_with("\\\"") {
+            true => rest.next(),
+            false => first,
+        };
+        return (shown.into_iter().collect(), rest.as_str());
+    };
+    let (mut shown, mut rest) = (String::new(), quoted.chars());
+    while let Some(next) = rest.next() {
+        match next {
+            '"' => break,
+            '\\' => shown.extend(rest.next().or(Some('\\'))),
+            other => shown.push(other),
+        }
+    }
+    (shown, rest.as_str())
 }
 
 impl Pattern {
@@ -156,12 +185,10 @@ impl Pattern {
             return Err(refused("", text));
         }
         let (mut items, mut rest) = (vec![], text);
-        let mut fill = false;
-        while let Some(next) = rest.chars().next() {
-            if rest.starts_with("FM") || rest.starts_with("fm") {
-                (fill, rest) = (true, &rest[2..]);
-                continue;
-            }
+        while !rest.is_empty() {
+            // Before what is no field it says nothing.
+            let fill = rest.starts_with("FM") || rest.starts_with("fm");
+            rest = if fill { &rest[2..] } else { rest };
             if rest.starts_with("TM") || rest.starts_with("tm") {
                 return Err(refused(&rest[..2], text));
             }
@@ -175,32 +202,14 @@ impl Pattern {
                     _ => Ordinal::None,
                 };
                 rest = if ordinal == Ordinal::None { rest } else { &rest[2..] };
-                items.push(Item::Field { field, fill: std::mem::take(&mut fill), ordinal });
+                items.push(Item::Field { field, fill, ordinal });
                 continue;
             }
-            if fill || next == '\\' {
-                // FM before what is no field; an escape.
-                return Err(refused(&next.to_string(), text));
-            }
-            let literal = match rest.strip_prefix('"') {
-                Some(quoted) => {
-                    let end = quoted.find('"').filter(|end| !quoted[..*end].contains('\\'));
-                    let end = end.ok_or_else(|| refused("\"", text))?;
-                    rest = &quoted[end + 1..];
-                    &quoted[..end]
-                }
-                None => {
-                    let (head, tail) = rest.split_at(next.len_utf8());
-                    rest = tail;
-                    head
-                }
-            };
-            items.push(Item::Text(literal.to_owned()));
+            let (literal, behind) = literal_at(rest);
+            rest = behind;
+            items.push(Item::Text(literal));
         }
-        match fill {
-            true => Err(refused("FM", text)),
-            false => Ok(Pattern(items)),
-        }
+        Ok(Pattern(items))
     }
 
     /// `micros`: since 1970, by the clock; `offset`: of the clock, in seconds east of UTC.
@@ -259,7 +268,14 @@ impl Field {
     fn is_number(self) -> bool {
         !matches!(
             self,
-            Month(..) | Day(..) | Half(..) | Era(..) | Field::OffsetHours | Field::OffsetMinutes | Field::Offset
+            Month(..)
+                | Day(..)
+                | Half(..)
+                | Era(..)
+                | Field::Roman(_)
+                | Field::OffsetHours
+                | Field::OffsetMinutes
+                | Field::Offset
         )
     }
 
@@ -297,6 +313,11 @@ impl Field {
             Field::WeekOfYear => number((part(Part::DayOfYear) - 1) / 7 + 1, 2),
             Field::WeekOfMonth => ((of_month - 1) / 7 + 1).to_string(),
             Field::Julian => (micros.div_euclid(DAY) + JULIAN_OF_1970).to_string(),
+            Field::IsoDayOfYear => number((part(Part::Week) - 1) * 7 + part(Part::IsoDayOfWeek), 3),
+            Field::Roman(case) => {
+                let roman = cased(ROMAN[(month - 1) as usize], case);
+                if fill { roman } else { format!("{roman:<4}") }
+            }
             Month(case, long) => named(MONTHS[(month - 1) as usize], case, long, fill),
             Day(case, long) => named(DAYS[part(Part::DayOfWeek) as usize], case, long, fill),
             Half(case, dots) => dotted(if part(Part::Hour) < 12 { "AM" } else { "PM" }, case, dots),

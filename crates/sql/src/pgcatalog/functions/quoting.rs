@@ -2,16 +2,35 @@
 //!
 //! Source: PostgreSQL 15 documentation, 9.4.1 (format).
 use super::{Call, Entry, external, quote};
-use datafusion::arrow::array::{Array, AsArray};
+use crate::values::arrays::Arrays;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::DataType::Utf8;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 use terrace_engine::EngineError;
+
+/// `format(format, VARIADIC array)`, by a name that no user can write.
+pub(crate) const FORMAT_OF_ITEMS: &str = "\0format";
 
 pub(super) fn table() -> Vec<Entry> {
     vec![
         ("format", Utf8, |c| {
             let arguments = shown(c)?;
-            c.texts(|c, row| formatted(c, &arguments, row))
+            c.texts(|_, row| formatted(&arguments.iter().map(|of| of[row].as_deref()).collect::<Vec<_>>()))
+        }),
+        (FORMAT_OF_ITEMS, Utf8, |c| {
+            let [formats, arrays] = c.arguments.as_slice() else { return internal_err!("a format and an array") };
+            let Some(arrays) = Arrays::of(arrays) else { return internal_err!("no array of arguments") };
+            let (formats, items) = (texts(formats)?, texts(arrays.lists().values())?);
+            c.texts(|_, row| {
+                let places = arrays.lists().value_offsets();
+                let of_row = match arrays.lists().is_valid(row) {
+                    true => places[row] as usize..places[row + 1] as usize,
+                    false => 0..0,
+                };
+                let own = items[of_row].iter().map(Option::as_deref);
+                formatted(&std::iter::once(formats[row].as_deref()).chain(own).collect::<Vec<_>>())
+            })
         }),
         ("quote_ident", Utf8, |c| c.texts(|c, row| Ok(c.text(0, row)?.map(|name| quote(&name))))),
         ("quote_literal", Utf8, |c| {
@@ -27,12 +46,13 @@ pub(super) fn table() -> Vec<Entry> {
 
 /// All arguments as the texts that they are shown as, by argument and row.
 fn shown(c: &Call<'_>) -> Result<Vec<Vec<Option<String>>>> {
-    let texts = |array| {
-        let texts = crate::functions::builtin::shown(array, None)?;
-        let texts = texts.as_string::<i32>();
-        Ok((0..texts.len()).map(|row| texts.is_valid(row).then(|| texts.value(row).to_owned())).collect())
-    };
     c.arguments.iter().map(texts).collect()
+}
+
+fn texts(array: &ArrayRef) -> Result<Vec<Option<String>>> {
+    let texts = crate::functions::builtin::shown(array, None)?;
+    let texts = texts.as_string::<i32>();
+    Ok((0..texts.len()).map(|row| texts.is_valid(row).then(|| texts.value(row).to_owned())).collect())
 }
 
 fn literal(text: &str) -> String {
@@ -68,9 +88,9 @@ enum Width {
     Of(Option<usize>),
 }
 
-fn formatted(c: &Call<'_>, arguments: &[Vec<Option<String>>], row: usize) -> Result<Option<String>> {
-    let Some(format) = arguments.first().and_then(|format| format[row].as_deref()) else { return Ok(None) };
-    debug_assert_eq!(arguments.len(), c.arguments.len());
+/// The format, and what it is of.
+fn formatted(arguments: &[Option<&str>]) -> Result<Option<String>> {
+    let Some(format) = arguments.first().copied().flatten() else { return Ok(None) };
     let (mut out, mut rest, mut next) = (String::new(), format, 1);
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
@@ -84,10 +104,7 @@ fn formatted(c: &Call<'_>, arguments: &[Vec<Option<String>>], row: usize) -> Res
         let argument = |position: Option<usize>, next: &mut usize| {
             let at = position.unwrap_or(*next);
             *next = at + 1;
-            arguments
-                .get(at)
-                .map(|of| of[row].as_deref())
-                .ok_or_else(|| wrong("22023", "too few arguments for format()"))
+            arguments.get(at).copied().ok_or_else(|| wrong("22023", "too few arguments for format()"))
         };
         let width = match specifier.width {
             Width::None => 0,

@@ -2,9 +2,9 @@
 //!
 //! 1. A name is a function's before it is an aggregate's; with OVER it is an aggregate's or a window function's. Which
 //!    functions there are, and which arguments they take, is [`builtin`](crate::functions::builtin)'s to say.
-//! 2. An aggregate belongs to the innermost query that has a column of its arguments. One of outer columns only would
-//!    be the outer query's: it is refused (0A000).
+//! 2. An aggregate belongs to the innermost query that has a column of its arguments ([`super::outer_aggregates`]).
 //! 3. Aggregates and windows stand where PostgreSQL lets them (42803, 42P20).
+use super::outer_aggregates::{Called, home_of};
 use super::scope::{Clause, Scope};
 use super::select::Order;
 use super::unnest::is_expandarray;
@@ -15,6 +15,7 @@ use crate::functions::convert::is_open;
 use crate::functions::date_time;
 use crate::functions::framed::Inner;
 use crate::functions::{advisory, builtin, enums};
+use crate::pgcatalog::FORMAT_OF_ITEMS;
 use crate::values::arrays::is_array;
 use crate::values::{PG_TYPE, engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
@@ -24,9 +25,6 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunction
 use std::sync::Arc;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
-
-/// Functions that answer rows, which Terrace has not.
-const SETS: &[&str] = &["generate_series", "regexp_matches"];
 
 /// Functions that are casts to the type of the name.
 const CASTS: [(&str, DataType); 9] = [
@@ -111,13 +109,44 @@ impl Binder<'_> {
         if call.variadic {
             return match self.json_of_items(name, call, at, scope)? {
                 Some(made) => Ok(made),
-                None => unsupported("VARIADIC"),
+                None => self.call_of_items(name, call, at, scope),
             };
         }
         match self.call_of_its_own(name, call, at, scope)? {
             Some(made) => Ok(made),
             None => self.general_call(name, call, at, scope),
         }
+    }
+
+    /// A call with VARIADIC: of the items of an array.
+    fn call_of_items(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        let Some((items, before)) = args.split_last() else { return unsupported("VARIADIC of nothing") };
+        let known = matches!((name, before.len()), ("concat", 0) | ("concat_ws" | "format", 1));
+        if !known || call.over.is_some() || call.filter.is_some() || call.distinct || !call.order.is_empty() {
+            return unsupported("VARIADIC");
+        }
+        let of = items.get_type(&scope.schema)?;
+        if is_open(items) || !is_array(&of) {
+            let place = call.args.last().map_or(at, |arg| arg.value.at);
+            return wrong(place, "42804", "VARIADIC argument must be an array");
+        }
+        let first = match before {
+            [] => lit(""),
+            [first]
+                if is_open(first) || engine_type(&first.get_type(&scope.schema)?).is_some_and(DataType::is_text) =>
+            {
+                self.cast_to(first.clone(), DataType::Text, &scope.schema)?
+            }
+            _ => return self.unknown(name, call, at, scope),
+        };
+        if name != "format" {
+            return self.array_call("array_to_string", call, vec![items.clone(), first], at, scope);
+        }
+        if item_type(&of).is_some_and(|item| matches!(item, DataType::Char(_))) {
+            return unsupported("VARIADIC of chars");
+        }
+        self.function_of(FORMAT_OF_ITEMS, vec![first, items.clone()], &scope.schema).at(at)
     }
 
     /// Functions that are not called as all others are; `None`: it is another one.
@@ -157,11 +186,15 @@ impl Binder<'_> {
                     None => unsupported("this function that answers rows"),
                 }
             }
-            _ if SETS.contains(&name) && call.over.is_some() => {
+            "regexp_matches" if call.over.is_none() => {
+                let list = self.matches_list(call, at, scope)?;
+                self.rows_of_list(list, at, scope)
+            }
+            "regexp_matches" | "generate_series" if call.over.is_some() => {
                 let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
                 wrong(at, "42809", message)
             }
-            _ if SETS.contains(&name) => unsupported("this function that answers rows"),
+            "generate_series" => unsupported("this function that answers rows"),
             _ => return Ok(None),
         };
         made.map(Some)
@@ -343,14 +376,34 @@ impl Binder<'_> {
             let args = self.arguments(name, call, scope)?;
             Ok((args, self.keys(&call.order, scope)?, self.keys(&call.within, scope)?))
         };
-        let (mut args, mut order, within) = scope.within(Clause::Aggregate, bind)?;
+        let (args, order, within) = scope.within(Clause::Aggregate, bind)?;
         let of_filter = |filter| scope.within(Clause::Filter, || self.condition(filter, "FILTER", scope)).map(Box::new);
         let filter = call.filter.as_ref().map(of_filter).transpose()?;
-        let keys = order.iter().chain(&within).map(|by| &by.expr);
-        let parts = args.iter().chain(filter.as_deref()).chain(keys);
-        if parts.clone().any(Expr::contains_outer) && !parts.clone().any(Expr::any_column_refs) {
-            return unsupported("an aggregate of columns of the outer query only");
+        let mut parts = Called { args, order, within, filter };
+        match home_of(&parts, scope).at(at)? {
+            None => self.aggregate_of((name, function), call, parts, at, scope),
+            Some(home) => {
+                self.may_aggregate(at, home)?;
+                if !home.selects.get() {
+                    return unsupported("an aggregate of columns of the outer query only");
+                }
+                parts.move_to(home)?;
+                let made = self.aggregate_of((name, function), call, parts, at, home)?;
+                self.aggregate_around(made, home)
+            }
         }
+    }
+
+    /// The same, where its own query is that of the scope.
+    fn aggregate_of(
+        &self,
+        (name, function): (&str, Arc<AggregateUDF>),
+        call: &Call,
+        parts: Called,
+        at: At,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let Called { mut args, mut order, within, filter } = parts;
         self.require_extremes(name, (&args, call), at, scope)?;
         self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {

@@ -438,7 +438,10 @@ impl Binder<'_> {
 fn assigned_to(whole: &tree::Expr) -> &str {
     match &whole.kind {
         ExprKind::Column(name) => name.last().name.as_str(),
-        ExprKind::Field { arg, .. } | ExprKind::WithField { arg, .. } | ExprKind::With { arg, .. } => assigned_to(arg),
+        ExprKind::With { column, .. } => &column.name,
+        ExprKind::Field { arg, .. } | ExprKind::WithField { arg, .. } | ExprKind::Subscript { arg, .. } => {
+            assigned_to(arg)
+        }
         _ => "",
     }
 }

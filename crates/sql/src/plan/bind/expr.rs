@@ -6,15 +6,17 @@ use super::query::deeper;
 use super::scope::Scope;
 use super::{Binder, Placed, Result, bounds, fail, types, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
+use crate::functions::builtin::BYTES_LIKE;
 use crate::functions::convert::is_open;
 use crate::parse::sequence_calls;
 use crate::plan::operators;
 use crate::plan::{choosers, rules};
+use crate::values::engine_type;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Like, Operator as DfOperator, lit};
-use terrace_engine::EngineError;
+use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Name, Operator, Test, When};
 
 impl Binder<'_> {
@@ -74,8 +76,7 @@ impl Binder<'_> {
                 self.quantified(op, *quantifier, left, right, scope).at(op.at)
             }
             ExprKind::Match { kind, negated, args, escape, word_at } => {
-                let escape = escape.as_deref().map(escape_of).transpose()?;
-                self.matched(*kind, *negated, args, escape, scope).at(*word_at)
+                self.matched(*kind, *negated, args, escape.as_deref(), scope).at(*word_at)
             }
             ExprKind::Cast { arg, to, word_at } => self.cast(arg, to, *word_at, scope),
             ExprKind::AtTimeZone { args, word_at } => {
@@ -301,18 +302,29 @@ impl Binder<'_> {
         kind: Match,
         negated: bool,
         args: &[tree::Expr; 2],
-        escape: Option<char>,
+        escape: Option<&tree::Expr>,
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         if kind == Match::Similar {
             let [text, pattern] = args;
             let (text, pattern) = (self.expr(text, scope)?, self.expr(pattern, scope)?);
-            let escape = escape.map(|escape| lit(escape.to_string()));
+            let escape = escape.map(|escape| self.expr(escape, scope)).transpose()?;
             let args = std::iter::once(pattern).chain(escape).collect();
             let pattern = self.function_of("similar_to_escape", args, &scope.schema)?;
             return self.compared(if negated { "!~" } else { "~" }, text, pattern, &scope.schema);
         }
         let (text, pattern) = (self.boxed(&args[0], scope)?, self.boxed(&args[1], scope)?);
+        if kind == Match::Like && are_bytes(&[text.as_ref(), pattern.as_ref()], &scope.schema)? {
+            let escape = match escape {
+                Some(escape) => self.expr(escape, scope)?,
+                None => Expr::Literal(ScalarValue::Binary(Some(b"\\".to_vec())), None),
+            };
+            let found = self
+                .function_of(BYTES_LIKE, vec![*text, *pattern, escape], &scope.schema)
+                .at_value_of(&args.iter().collect::<Vec<_>>())?;
+            return Ok(if negated { Expr::Not(Box::new(found)) } else { found });
+        }
+        let escape = escape.map(escape_of).transpose()?;
         let symbol = match (kind == Match::ILike, negated) {
             (false, false) => "~~",
             (false, true) => "!~~",
@@ -402,4 +414,16 @@ pub(super) fn halved(mut conditions: Vec<Expr>, op: DfOperator) -> Expr {
             Expr::BinaryExpr(BinaryExpr { left: Box::new(halved(conditions, op)), op, right })
         }
     }
+}
+
+/// Whether there is a bytea among these, and nothing else whose type is known.
+fn are_bytes(values: &[&Expr], schema: &DFSchema) -> Result<bool> {
+    let mut found = false;
+    for value in values.iter().filter(|value| !is_open(value)) {
+        match engine_type(&value.get_type(schema)?) {
+            Some(DataType::Bytea) => found = true,
+            _ => return Ok(false),
+        }
+    }
+    Ok(found)
 }

@@ -398,8 +398,7 @@ impl Binder<'_> {
         let (mut conditions, mut merged) = (vec![], vec![]);
         let natural: Vec<Ident>;
         let keys = match on {
-            JoinOn::Using { columns, alias: None } => columns.as_slice(),
-            JoinOn::Using { .. } => return unsupported("a name for merged columns"),
+            JoinOn::Using { columns, .. } => columns.as_slice(),
             JoinOn::Natural => {
                 natural = common(&left, &right);
                 &natural
@@ -444,6 +443,10 @@ impl Binder<'_> {
         source.plan = join(source.plan, right, kind, conditions)?;
         if kind == JoinKind::Full && !keys.is_empty() {
             self.compute_merged(&mut source, keys.len())?;
+        }
+        if let JoinOn::Using { alias: Some(alias), .. } = on {
+            let merged = source.visible[..keys.len()].to_vec();
+            source.relations.push(of_merged(alias, merged, &source.relations)?);
         }
         Ok(source)
     }
@@ -491,6 +494,29 @@ impl Binder<'_> {
         let plan = std::mem::replace(&mut source.plan, LogicalPlanBuilder::empty(false).build()?);
         source.plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
         Ok(())
+    }
+}
+
+/// `USING (a) AS x`: the merged columns have a name of their own. 42712
+fn of_merged(alias: &Ident, columns: Vec<(String, Expr)>, known: &[Relation]) -> Result<Relation> {
+    let made = Relation {
+        name: alias.name.clone(),
+        schemas: vec![],
+        hidden: None,
+        columns,
+        key: vec![],
+        never_null: None,
+        padded: false,
+        table_oid: None,
+        in_join: true,
+        value: false,
+    };
+    match known.iter().any(|other| made.is_called_as(other)) {
+        true => {
+            let message = format!("table name \"{}\" specified more than once", alias.name);
+            Err(EngineError::new("42712", message).into())
+        }
+        false => Ok(made),
     }
 }
 

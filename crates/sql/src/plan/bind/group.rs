@@ -5,6 +5,7 @@
 //!    is refused (42803), also where a subquery names it, unless the groups decide it: those of a table whose primary
 //!    key is grouped by.
 //! 3. A column that is grouped by keeps its name: what refers to it from a subquery goes on doing so.
+use super::outer_aggregates::{left_to, with_left};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
 use super::{Binder, Result, fail, unsupported, wrong};
@@ -151,6 +152,7 @@ impl Binder<'_> {
         before: usize,
     ) -> Result<LogicalPlan> {
         let mut aggregates = collected(parts, &|expr| matches!(expr, Expr::AggregateFunction(_)))?;
+        left_to(scope, &mut aggregates)?;
         if !groups.written && aggregates.is_empty() && parts.having.is_none() {
             return Ok(plan);
         }
@@ -190,6 +192,7 @@ impl Binder<'_> {
         let known: Vec<(Expr, Expr)> = known.collect();
         let computed = known.iter().any(|(key, _)| !matches!(key, Expr::Column(_) | Expr::AggregateFunction(_)));
         let schema = plan.schema().clone();
+        let plan = with_left(plan, scope, &known)?;
         parts.change(&mut |expr| {
             let expr = replaced(expr, &known)?;
             check_above(&expr, &schema, scope, computed)?;
@@ -283,17 +286,17 @@ pub(super) fn collected(parts: &Parts, wanted: &dyn Fn(&Expr) -> bool) -> Result
             own += usize::from(wanted(expr) && expr.is_volatile());
             Ok(if wanted(expr) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
         })?;
-        collect(item, &mut found, wanted)?;
+        collected_in(item, &mut found, wanted)?;
         if found[known..].iter().filter(|expr| expr.is_volatile()).count() < own {
             return unsupported("a call of a volatile function that is written twice");
         }
     }
-    parts.all().try_for_each(|expr| collect(expr, &mut found, wanted))?;
+    parts.all().try_for_each(|expr| collected_in(expr, &mut found, wanted))?;
     Ok(found)
 }
 
 /// Gathers expressions of a kind, the outermost of each.
-fn collect(expr: &Expr, into: &mut Vec<Expr>, wanted: &dyn Fn(&Expr) -> bool) -> Result<()> {
+pub(super) fn collected_in(expr: &Expr, into: &mut Vec<Expr>, wanted: &dyn Fn(&Expr) -> bool) -> Result<()> {
     expr.apply(|expr| {
         if !wanted(expr) {
             return Ok(TreeNodeRecursion::Continue);

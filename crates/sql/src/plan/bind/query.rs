@@ -17,13 +17,15 @@ use crate::plan::{choosers, resolve, rules};
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, Union};
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, Union, lit,
+};
 use datafusion::optimizer::analyzer::type_coercion::coerce_union_schema;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -179,7 +181,13 @@ impl Binder<'_> {
         let Body::Set { op: SetOperator::Union, all, branches } = &query.body else { return Ok(None) };
         let [first @ .., last] = branches.as_slice() else { return Ok(None) };
         if query.with.is_some() {
-            return unsupported("WITH in a query of WITH RECURSIVE");
+            // It may be read where it does not read itself.
+            return match self.query(query, around, ctes) {
+                Err(Fault::Wrong { error, .. }) if error.state.0 == "42P19" => {
+                    unsupported("WITH in a query of WITH RECURSIVE")
+                }
+                bound => bound.map(Some),
+            };
         }
         let place = Around { scope: around, ctes };
         let start = match first {
@@ -209,7 +217,7 @@ impl Binder<'_> {
             return wrong(last.at, "42P19", message);
         }
         let ends = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
-        if ends || reads_it.get() > 1 || step.titles.len() != start.titles.len() {
+        if ends || reads_it.get() > 1 || scans(&step.plan, &working)? > 1 || step.titles.len() != start.titles.len() {
             return unsupported("this form of WITH RECURSIVE");
         }
         let step = stepping(&start.plan, step.plan, &cte.name)?;
@@ -245,7 +253,7 @@ impl Binder<'_> {
             return wrong(first_place(&branches[other]), "42601", message);
         }
         if titles.is_empty() {
-            return unsupported("a set operation of queries without columns");
+            return self.set_without_columns(op, all, bound);
         }
         let at = other_kind(&bound).and_then(|(branch, item)| item_place(&branches[branch], item)).unwrap_or(at);
         let mut plans: Vec<Arc<LogicalPlan>> = bound.into_iter().map(|bound| Arc::new(bound.plan)).collect();
@@ -265,6 +273,26 @@ impl Binder<'_> {
             self.renamed(left, &titles)?
         };
         Ok(Bound::new(plan, titles))
+    }
+
+    /// Rows without columns are all alike: as rows of one constant are.
+    fn set_without_columns(&self, op: SetOperator, all: bool, bound: Vec<Bound>) -> Result<Bound> {
+        let name = self.column_name("");
+        let one = |bound: Bound| LogicalPlanBuilder::from(bound.plan).project([lit(1i32).alias(&name)])?.build();
+        let mut plans =
+            bound.into_iter().map(|bound| Ok(one(bound)?)).collect::<Result<Vec<LogicalPlan>>>()?.into_iter();
+        let mut left = plans.next().expect("a set has branches");
+        for right in plans {
+            left = match op {
+                SetOperator::Union => LogicalPlanBuilder::from(left).union(right)?.build()?,
+                _ => beside(op, left, right, all)?,
+            };
+        }
+        if op == SetOperator::Union && !all {
+            left = LogicalPlan::Distinct(Distinct::All(Arc::new(left)));
+        }
+        let nothing = LogicalPlanBuilder::from(left).project(Vec::<Expr>::new())?.build()?;
+        Ok(Bound::new(nothing, vec![]))
     }
 
     /// A plan with columns of these titles, where it has lost them.
@@ -377,6 +405,13 @@ impl Binder<'_> {
         let scope = Scope::new(&nothing, None, around.ctes);
         scope.clause.set(clause);
         self.expr(expr, &scope).map_err(|fault| match fault {
+            // A column of a query around may be named.
+            Fault::Wrong { error, .. }
+                if matches!(error.state.0, "42703" | "42P01")
+                    && self.expr(expr, &Scope::new(&nothing, around.scope, around.ctes)).is_ok() =>
+            {
+                Fault::Unsupported("a column of the query around in LIMIT or OFFSET")
+            }
             Fault::Wrong { error, at } if error.state.0 == "42703" || error.state.0 == "42P01" => {
                 let message = format!("argument of {} must not contain variables", clause.name());
                 Fault::Wrong { error: Box::new(EngineError::new("42P10", message)), at }
@@ -544,10 +579,8 @@ fn check_reads(query: &Query, name: &str, reads: usize) -> Result<()> {
         wrong(at, "42P19", message)
     };
     let mut found = 0;
-    let mut items: Vec<(&FromItem, bool)> = match &query.body {
-        Body::Select(select) => select.from.iter().map(|item| (item, false)).collect(),
-        _ => vec![],
-    };
+    let mut items = vec![];
+    sources(query, false, &mut items)?;
     while let Some((item, padded)) = items.pop() {
         match item {
             FromItem::Table { name: table, .. } if table.parts().len() == 1 && table.last().name == name => {
@@ -562,14 +595,40 @@ fn check_reads(query: &Query, name: &str, reads: usize) -> Result<()> {
                 items.extend([(&sides[0], left), (&sides[1], right)]);
             }
             // What its own WITH calls so is something else, and then it is counted too often, which is refused below.
-            FromItem::Query { query, .. } => match &query.body {
-                Body::Select(select) => items.extend(select.from.iter().map(|item| (item, padded))),
-                _ => return unsupported("a set of queries in the FROM of WITH RECURSIVE"),
-            },
+            FromItem::Query { query, .. } => sources(query, padded, &mut items)?,
             FromItem::Table { .. } | FromItem::File { .. } | FromItem::Functions { .. } => {}
         }
     }
     if found == reads { Ok(()) } else { refused(query.at, "a subquery") }
+}
+
+/// What stands in FROM of a query, and in that of the queries of its WITH.
+fn sources<'q>(query: &'q Query, padded: bool, items: &mut Vec<(&'q FromItem, bool)>) -> Result<()> {
+    for cte in query.with.iter().flat_map(|with| &with.ctes) {
+        if let Statement::Query(query) = cte.statement.as_ref() {
+            sources(query, padded, items)?;
+        }
+    }
+    match &query.body {
+        Body::Select(select) => items.extend(select.from.iter().map(|item| (item, padded))),
+        Body::Values(_) => {}
+        Body::Set { .. } => return unsupported("a set of queries in the FROM of WITH RECURSIVE"),
+    }
+    Ok(())
+}
+
+/// How often a plan reads the rows of the round before.
+fn scans(plan: &LogicalPlan, working: &str) -> Result<usize> {
+    let mut count = 0;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && scan.table_name.table() == working
+        {
+            count += 1;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(count)
 }
 
 /// Whether an aggregate is computed over the rows of the round before.

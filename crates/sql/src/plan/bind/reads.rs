@@ -14,7 +14,7 @@ use crate::access::{Actor, denied, kind_of, securable};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::Expr;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use terrace_engine::catalog::access::{Rights, Securable};
 use terrace_engine::{Catalog, Result, Table, View};
@@ -89,6 +89,8 @@ pub(super) struct Reads {
     columns: RefCell<BTreeMap<Known, Vec<(Number, usize)>>>,
     /// The columns of views through which rows are changed: expressions over the table's columns.
     seen: RefCell<Vec<(Expr, Number, usize)>>,
+    /// What is bound now stays what it is, and is not read.
+    silent: Cell<bool>,
 }
 
 impl Reads {
@@ -97,6 +99,16 @@ impl Reads {
         let named: Vec<bool> = all.iter().map(|read| !read.columns.is_empty()).collect();
         all.retain(|read| read.below.is_none_or(|above| named[above]));
         all
+    }
+}
+
+/// Whether it is a part of a column.
+fn is_part(whole: &tree::Expr) -> bool {
+    match &whole.kind {
+        ExprKind::Field { arg, .. } | ExprKind::Subscript { arg, .. } => {
+            matches!(arg.kind, ExprKind::Column(_)) || is_part(arg)
+        }
+        _ => false,
     }
 }
 
@@ -171,6 +183,12 @@ impl Binder<'_> {
     pub(super) fn assigned_part(&self, whole: &tree::Expr, scope: &Scope<'_>) -> super::Result<Expr> {
         match &whole.kind {
             ExprKind::Column(name) => scope.column(name),
+            _ if is_part(whole) => {
+                let before = self.reads.silent.replace(true);
+                let bound = self.expr(whole, scope);
+                self.reads.silent.set(before);
+                bound
+            }
             _ => self.expr(whole, scope),
         }
     }
@@ -178,7 +196,7 @@ impl Binder<'_> {
     /// Columns are named (invariant 2).
     pub(super) fn note_named<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) {
         let (columns, seen) = (self.reads.columns.borrow(), self.reads.seen.borrow());
-        if columns.is_empty() && seen.is_empty() {
+        if self.reads.silent.get() || columns.is_empty() && seen.is_empty() {
             return;
         }
         let mut all = self.reads.all.borrow_mut();

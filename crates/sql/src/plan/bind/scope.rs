@@ -109,6 +109,10 @@ pub(super) struct Scope<'s> {
     pub(super) rows: RefCell<Vec<(String, At)>>,
     /// The first relation is what the statement changes: nothing that stands beside it in FROM may name it.
     pub(super) behind_target: bool,
+    /// It is that of a SELECT, which computes aggregates.
+    pub(super) selects: Cell<bool>,
+    /// Aggregates of its columns in queries within, and the columns that these name ([`super::outer_aggregates`]).
+    pub(super) aggregates: RefCell<Vec<(Expr, Column)>>,
 }
 
 impl<'s> Scope<'s> {
@@ -132,6 +136,8 @@ impl<'s> Scope<'s> {
             named: RefCell::default(),
             rows: RefCell::default(),
             behind_target: false,
+            selects: Cell::default(),
+            aggregates: RefCell::default(),
         }
     }
 

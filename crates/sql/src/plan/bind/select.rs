@@ -76,6 +76,7 @@ impl Binder<'_> {
     pub(super) fn select(&self, query: &Query, select: &Select, around: Around<'_>) -> Result<Bound> {
         let source = self.from(&select.from, around)?;
         let scope = Scope::new(&source, around.scope, around.ctes);
+        scope.selects.set(true);
         if source.empty
             && let Some(nothing) = self.without_rows(select, &scope)?
         {

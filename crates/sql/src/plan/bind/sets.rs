@@ -94,6 +94,7 @@ impl Binder<'_> {
             name @ ("string_to_table" | "regexp_split_to_table") => {
                 vec![("", pad(self.split_list(name, call, at, scope)?))]
             }
+            "regexp_matches" => vec![("", pad(self.matches_list(call, at, scope)?))],
             name => match spreads::function(name) {
                 Some(spread) => spread.columns(&self.spread_arg(spread, call, at, scope)?, padded),
                 None => return Ok(None),

@@ -16,6 +16,7 @@ use crate::plan::choosers;
 use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
 use crate::values::arrays::{is_array, items_of};
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
@@ -143,7 +144,26 @@ impl Binder<'_> {
         let subquery = self.one_column(query, at, scope, "subquery has too many columns")?;
         let arg = self.expr(arg, scope)?;
         let arg = self.with_column(arg, "=", &subquery, scope)?;
+        let (arg, subquery) = self.as_floats(arg, subquery, scope)?;
         self.membership(arg, subquery, negated, scope)
+    }
+
+    /// A plain numeric beside a float is one, too.
+    fn as_floats(&self, arg: Expr, subquery: Subquery, scope: &Scope<'_>) -> Result<(Expr, Subquery)> {
+        let plan = &subquery.subquery;
+        let (left, right) = (arg.get_type(&scope.schema)?, plan.schema().field(0).data_type().clone());
+        let is_float = |of: &ArrowType| matches!(of, ArrowType::Float32 | ArrowType::Float64);
+        if is_decimal(&left) && is_float(&right) {
+            return Ok((self.cast_to(arg, DataType::Float8, &scope.schema)?, subquery));
+        }
+        if is_float(&left) && is_decimal(&right) {
+            let column = Expr::Column(plan.schema().columns().remove(0));
+            let value = self.cast_to(column, DataType::Float8, plan.schema())?.alias(self.column_name(""));
+            let plan = LogicalPlanBuilder::from(plan.as_ref().clone()).project([value])?.build()?;
+            let outer_ref_columns = plan.all_out_ref_exprs();
+            return Ok((arg, Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: subquery.spans }));
+        }
+        Ok((arg, subquery))
     }
 
     /// What is compared with a query's column: what has no type is of the column's.

@@ -7,15 +7,15 @@
 use super::group::{collected, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
-use super::{Binder, Result, system, unsupported, wrong};
-use crate::functions::arrays::{self, calls, item_type, ordinals};
+use super::{Binder, Placed, Result, system, unsupported, wrong};
+use crate::functions::arrays::{self, calls, item_type, matches, ordinals};
 use crate::functions::chars::labelled;
 use crate::functions::convert::is_open;
 use crate::functions::json::make::{self, Made};
 use crate::plan::resolve;
 use crate::values::arrays::is_array;
 use crate::values::decimal::is_decimal;
-use crate::values::field_type;
+use crate::values::{engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::expr::Unnest;
@@ -40,6 +40,22 @@ impl Binder<'_> {
     pub(super) fn split_list(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         self.array_call(&name.replace("_table", "_array"), call, args, at, scope)
+    }
+
+    /// `regexp_matches`, as a list of arrays.
+    pub(super) fn matches_list(&self, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
+        let mut args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+        if !matches!(args.len(), 2 | 3) {
+            return self.unknown("regexp_matches", call, at, scope);
+        }
+        for arg in &mut args {
+            let of = arg.get_type(&scope.schema)?;
+            if !is_open(arg) && !engine_type(&of).is_some_and(DataType::is_text) {
+                return self.unknown("regexp_matches", call, at, scope);
+            }
+            *arg = self.cast_to(std::mem::take(arg), DataType::Text, &scope.schema)?;
+        }
+        self.made(matches::call(args), &scope.schema).at(at)
     }
 
     /// `generate_series`, as a list; `None`: it is of something else.

@@ -11,10 +11,11 @@ use super::scope::{Ctes, Scope};
 use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
 use crate::parse::qualified::{Edit, kept_schema, with_schema};
 use crate::plan::planner::Planner;
+use crate::values::is_sequence;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use terrace_engine::types::Zone;
@@ -129,6 +130,14 @@ fn uses(plan: &LogicalPlan, relations: Vec<Read>) -> Result<Vec<ViewUse>> {
     Ok(uses)
 }
 
+/// What users see of a sequence's row. No value is logged ahead of those that it has given.
+fn as_sequence(source: &mut Source) {
+    let [relation] = source.relations.as_mut_slice() else { unreachable!("a table is one item of FROM") };
+    relation.columns.retain(|(name, _)| matches!(name.as_str(), "last_value" | "is_called"));
+    relation.columns.insert(1usize.min(relation.columns.len()), ("log_cnt".to_owned(), lit(0i64)));
+    relation.never_null = None;
+}
+
 impl Views {
     /// What is not the statement's own text, where that is bound.
     pub(super) fn innermost(&self) -> Option<Within> {
@@ -207,6 +216,9 @@ impl Binder<'_> {
         let read = (table.space, table.name.as_str());
         let reading = self.note_relation(Reading::of_table(table, true));
         self.restrict(&mut source, read, table.columns.len(), live, reading)?;
+        if is_sequence(table) && !matches!(self.views.innermost(), Some(Within::System)) {
+            as_sequence(&mut source);
+        }
         self.in_schema(source, read, alias)
     }
 

@@ -33,7 +33,7 @@ pub(super) fn place(of: &str, start: i32) -> Option<usize> {
 /// Where the match, or its group, begins and ends. `None`: there is none.
 fn found(of: &str, pattern: &str, flags: &Flags, which: &Which) -> Answer<Option<(usize, usize)>> {
     if which.group > 0 {
-        extent(pattern, flags.any_case)?;
+        extent(pattern, flags.mode)?;
     }
     with_matcher(pattern, flags, |matcher| {
         let groups = matcher.regex.captures_len() - 1;
@@ -126,5 +126,33 @@ pub(crate) fn split(values: &[Datum]) -> Answer<Vec<String>> {
         }
         parts.push(of[begin..].to_owned());
         Ok(parts)
+    })
+}
+
+/// What `regexp_matches(text, pattern, flags)` answers: what the groups of each match took; of a pattern without groups
+/// all that matched. Without the flag "g" it is the first match.
+pub(crate) fn matches(values: &[Datum]) -> Answer<Vec<Vec<Option<String>>>> {
+    let (of, pattern) = (text(&values[0])?, text(&values[1])?);
+    let flags = Flags::of(values.get(2), None)?;
+    with_matcher(pattern, &flags, |matcher| {
+        let groups = matcher.regex.captures_len() as i32 - 1;
+        if groups > 0 {
+            extent(pattern, flags.mode)?;
+        }
+        let numbers = if groups == 0 { 0..=0 } else { 1..=groups };
+        let (mut found, mut from) = (vec![], Some(0));
+        while let Some(at) = from
+            && let Some(matched) = matcher.find(of, at)?
+        {
+            let taken = |number: i32| -> Answer<Option<String>> {
+                Ok(group(matcher, of, at, matched, number)?.map(|(begin, end)| of[begin..end].to_owned()))
+            };
+            found.push(numbers.clone().map(taken).collect::<Answer<Vec<Option<String>>>>()?);
+            if found.len() % LOOK as usize == 0 {
+                memory::check()?;
+            }
+            from = if flags.global { after(of, matched) } else { None };
+        }
+        Ok(found)
     })
 }

@@ -2,6 +2,7 @@
 use super::{Made, WITHIN, Writer, direction};
 use crate::parse::shown::print::moved;
 use crate::parse::shown::{Of, Scope, is_number, plain};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use terrace_engine::{ColumnDef, DataType};
 use terrace_grammar::quoted;
@@ -34,19 +35,27 @@ pub(in crate::parse::shown) struct From<'w> {
 pub(super) enum Source<'q> {
     Relation(String),
     Join(Box<Source<'q>>, JoinKind, On<'q>, String),
+    /// A join with a name, and names of its columns.
+    Called(Box<Source<'q>>, String),
 }
 
 pub(super) enum On<'q> {
     Nothing,
-    Using(Vec<String>),
+    /// Of a NATURAL join without a name in common.
+    True,
+    Using(Vec<String>, Option<String>),
     Condition(&'q Expr),
 }
 
 impl Source<'_> {
     pub(super) fn shown(&self, scope: &Scope<'_>, pretty: bool) -> Option<String> {
-        let Source::Join(left, kind, on, right) = self else {
-            let Source::Relation(text) = self else { return None };
-            return Some(text.clone());
+        let (left, kind, on, right) = match self {
+            Source::Relation(text) => return Some(text.clone()),
+            Source::Called(join, name) => {
+                let shown = join.shown(scope, pretty)?;
+                return Some(if pretty { format!("({shown}) {name}") } else { format!("{shown} {name}") });
+            }
+            Source::Join(left, kind, on, right) => (left, kind, on, right),
         };
         let word = match kind {
             JoinKind::Cross => "CROSS JOIN",
@@ -57,7 +66,9 @@ impl Source<'_> {
         };
         let on = match on {
             On::Nothing => String::new(),
-            On::Using(names) => format!(" USING ({})", names.join(", ")),
+            On::True => " ON TRUE".to_owned(),
+            On::Using(names, None) => format!(" USING ({})", names.join(", ")),
+            On::Using(names, Some(called)) => format!(" USING ({}) AS {called}", names.join(", ")),
             On::Condition(condition) => {
                 let shown = moved(&scope.condition(condition)?.text(pretty), WITHIN);
                 if pretty { format!(" ON {shown}") } else { format!(" ON ({shown})") }
@@ -65,6 +76,15 @@ impl Source<'_> {
         };
         let joined = format!("{}\0     {word} {right}{on}", left.shown(scope, pretty)?);
         Some(if pretty { joined } else { format!("({joined})") })
+    }
+
+    /// Whether the names of what it joins stand in a condition.
+    fn has_condition(&self) -> bool {
+        match self {
+            Source::Relation(_) => false,
+            Source::Join(left, _, on, _) => matches!(on, On::Condition(_)) || left.has_condition(),
+            Source::Called(join, _) => join.has_condition(),
+        }
     }
 }
 
@@ -154,14 +174,41 @@ impl<'w> From<'w> {
                 columns.is_empty().then_some(())?;
                 self.series(call, alias.as_ref())
             }
-            FromItem::Join { at: _, kind, sides, on, alias: None } => {
+            FromItem::Join { at: _, kind, sides, on, alias } => {
+                let first = self.relations.len();
                 let (left, left_columns) = self.item(&sides[0])?;
                 let (Source::Relation(right), right_columns) = self.item(&sides[1])? else { return None };
-                let (on, visible) = joined(*kind, on, left_columns, right_columns)?;
-                Some((Source::Join(Box::new(left), *kind, on, right), visible))
+                let Joined { kind, on, visible, merged } = joined(*kind, on, left_columns, right_columns)?;
+                if let Some((called, columns)) = merged {
+                    (!self.calls(&called)).then_some(())?;
+                    self.relations.push(Relation { called, columns });
+                }
+                let join = Source::Join(Box::new(left), kind, on, right);
+                match alias {
+                    None => Some((join, visible)),
+                    Some(alias) => self.called(join, visible, alias, first),
+                }
             }
             _ => None,
         }
+    }
+
+    /// A join with a name: what it joins, from that relation on, is named no more.
+    fn called<'q>(
+        &mut self,
+        join: Source<'q>,
+        visible: Vec<Visible>,
+        alias: &Alias,
+        first: usize,
+    ) -> Option<(Source<'q>, Vec<Visible>)> {
+        (!join.has_condition()).then_some(())?;
+        // PostgreSQL gives the second of a name another one.
+        let mut names = BTreeSet::new();
+        visible.iter().all(|visible| names.insert(&visible.name)).then_some(())?;
+        self.relations[first..].iter_mut().for_each(|relation| relation.columns.clear());
+        let (given, columns) = renamed(visible.into_iter().map(|visible| visible.column).collect(), alias)?;
+        let named = format!("{}{given}", quoted(&alias.name.name));
+        Some((Source::Called(Box::new(join), named), self.relation(&alias.name.name, columns)?))
     }
 
     /// `generate_series` of integers.
@@ -218,21 +265,37 @@ fn renamed(mut columns: Vec<ColumnDef>, alias: &Alias) -> Option<(String, Vec<Co
     Some((if others { format!("({})", names.join(", ")) } else { String::new() }, columns))
 }
 
-/// What a join compares, and what bare names mean behind it.
-fn joined(kind: JoinKind, on: &JoinOn, left: Vec<Visible>, right: Vec<Visible>) -> Option<(On<'_>, Vec<Visible>)> {
+/// A join.
+struct Joined<'q> {
+    kind: JoinKind,
+    /// What it compares.
+    on: On<'q>,
+    /// What bare names mean behind it.
+    visible: Vec<Visible>,
+    /// The name of its merged columns, and these.
+    merged: Option<(String, Vec<Visible>)>,
+}
+
+fn joined(kind: JoinKind, on: &JoinOn, left: Vec<Visible>, right: Vec<Visible>) -> Option<Joined<'_>> {
     let has = |side: &[Visible], name: &str| side.iter().any(|visible| visible.name == name);
+    let both = |left: Vec<Visible>, right| left.into_iter().chain(right).collect::<Vec<Visible>>();
     let keys: Vec<String> = match on {
-        JoinOn::Nothing => return Some((On::Nothing, left.into_iter().chain(right).collect())),
-        JoinOn::On(condition) => return Some((On::Condition(condition), left.into_iter().chain(right).collect())),
-        JoinOn::Using { columns, alias: None } => columns.iter().map(|column| column.name.clone()).collect(),
-        JoinOn::Using { .. } => return None,
+        JoinOn::Nothing => return Some(Joined { kind, on: On::Nothing, visible: both(left, right), merged: None }),
+        JoinOn::On(condition) => {
+            return Some(Joined { kind, on: On::Condition(condition), visible: both(left, right), merged: None });
+        }
+        JoinOn::Using { columns, .. } => columns.iter().map(|column| column.name.clone()).collect(),
         JoinOn::Natural => {
             let names = left.iter().map(|visible| visible.name.clone());
             names.filter(|name| has(&right, name)).collect()
         }
     };
     if keys.is_empty() {
-        return None;
+        let (kind, on) = match kind {
+            JoinKind::Inner => (JoinKind::Cross, On::Nothing),
+            outer => (outer, On::True),
+        };
+        return Some(Joined { kind, on, visible: both(left, right), merged: None });
     }
     let one = |side: &[Visible], key: &str| {
         let mut found = side.iter().filter(|visible| visible.name == key);
@@ -240,8 +303,14 @@ fn joined(kind: JoinKind, on: &JoinOn, left: Vec<Visible>, right: Vec<Visible>) 
     };
     let merged = keys.iter().map(|key| merged(kind, one(&left, key)?, one(&right, key)?));
     let mut visible = merged.collect::<Option<Vec<Visible>>>()?;
+    let called = match on {
+        JoinOn::Using { alias: Some(alias), .. } => Some(alias.name.clone()),
+        _ => None,
+    };
+    let of_name = called.clone().map(|called| (called, visible.clone()));
     visible.extend(left.into_iter().chain(right).filter(|visible| !keys.contains(&visible.name)));
-    Some((On::Using(keys.iter().map(|key| quoted(key)).collect()), visible))
+    let on = On::Using(keys.iter().map(|key| quoted(key)).collect(), called.map(|called| quoted(&called)));
+    Some(Joined { kind, on, visible, merged: of_name })
 }
 
 /// What a merged column is: a side's, as far as that is of the type that both become.
