@@ -65,6 +65,7 @@ impl Session {
                 let values = Box::pin(self.arguments(execute, inner, token)).await?;
                 Box::pin(self.execute_inner(inner, values, token)).await
             }
+            Command::ExplainExecute(explain, execute) => Box::pin(self.explain_execute(explain, execute, token)).await,
             Command::Deallocate(name) => self.deallocate(name),
             Command::Declare(declare) => Box::pin(self.declare(prepared, declare, parameters, token)).await,
             Command::Fetch(fetch) => Box::pin(self.fetch(fetch, token)).await,
