@@ -1,8 +1,8 @@
 //! What clients are told of a statement's parameters.
 //!
 //! 1. A parameter that is cast to oid, to oid[] or to a domain is told to be of that; so is one that becomes the value
-//!    of a domain's column. Here it is of the base type, and the domain's conditions are looked at where the cast, or
-//!    the row, is made.
+//!    of a column of a domain, or of varchar. Here it is of the base type, and the domain's conditions are looked at
+//!    where the cast, or the row, is made.
 //! 2. A client may state a domain for a parameter that is told to be of it. For another one it would go unchecked.
 use crate::parse::relation;
 use crate::parse::types::domain_named;
@@ -17,6 +17,8 @@ use terrace_grammar::statement::{
     Assignment, ConflictAction, Expr, ExprKind, Insert, Name, Node, Statement, TypeName, walk,
 };
 use terrace_storage::store::FIRST_OBJECT;
+
+const VARCHAR: u32 = 1043;
 
 impl Prepared {
     /// The OIDs of its parameters' types, as clients are told them (invariant 1).
@@ -37,7 +39,7 @@ impl Prepared {
                 true
             });
         }
-        told.extend(assigned_domains(statement, catalog));
+        told.extend(assigned_columns(statement, catalog));
         for (number, of) in told {
             if let Some(oid) = number.checked_sub(1).and_then(|at| oids.get_mut(at)) {
                 *oid = of;
@@ -70,8 +72,8 @@ fn parts(statement: &Statement) -> Vec<Node<'_>> {
     }
 }
 
-/// The parameters that become values of columns of domains, and those domains' OIDs.
-fn assigned_domains(statement: &Statement, catalog: &Catalog) -> Vec<(usize, u32)> {
+/// The parameters that become values of columns of domains, and those domains' OIDs; and those of columns of varchar.
+fn assigned_columns(statement: &Statement, catalog: &Catalog) -> Vec<(usize, u32)> {
     let table = |name: &Name| catalog.table(&relation(name).ok()?).cloned();
     let pairs = match statement {
         Statement::Insert(insert) => table(&insert.target).and_then(|table| inserted(insert, &table)),
@@ -99,7 +101,9 @@ fn set(assignments: &[Assignment], table: &Arc<Table>) -> Option<Vec<(usize, u32
 }
 
 fn of_domain((column, value): (usize, &Expr), table: &Table) -> Option<(usize, u32)> {
-    Some((parameter(value)?, table.columns.get(column)?.domain.as_ref()?.oid))
+    let column = table.columns.get(column)?;
+    let varchar = matches!(column.data_type, DataType::Varchar(_)).then_some(VARCHAR);
+    Some((parameter(value)?, column.domain.as_ref().map(|domain| domain.oid).or(varchar)?))
 }
 
 impl Session {
