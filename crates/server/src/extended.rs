@@ -79,12 +79,14 @@ impl Connection {
         let catalog = self.session.catalog().await;
         let stated = types.iter().map(|oid| stated_type(*oid, &catalog)).collect::<Result<Vec<_>, _>>()?;
         let prepared = self.session.prepare(sql, &stated).await?;
-        let inferred = prepared.parameter_oids();
+        let inferred = prepared.parameter_oids(&catalog);
         let oid = |(i, inferred): (usize, u32)| match types.get(i) {
-            Some(oid) if stated[i].is_some() => *oid,
-            _ => inferred,
+            // Its conditions would not be looked at.
+            Some(oid) if catalog.domain_of_oid(*oid).is_some() && *oid != inferred => Err(unknown_type(*oid)),
+            Some(oid) if stated[i].is_some() => Ok(*oid),
+            _ => Ok(inferred),
         };
-        let parameters = inferred.into_iter().enumerate().map(oid).collect();
+        let parameters = inferred.into_iter().enumerate().map(oid).collect::<Result<_, _>>()?;
         wire.notices(&prepared.notices);
         self.session.keep(name, Named { prepared, parameters, by_prepare: None })?;
         wire.put(Answer::ParseComplete(ParseComplete::new()));
@@ -114,7 +116,8 @@ impl Connection {
         }
         let binary = spread(formats, wanted, "parameter")?;
         let types = self.session.types_now(&target.prepared.parameters).await;
-        let decode = |i: usize| parameter(values[i].as_ref(), binary[i], target.parameters[i], types[i], i + 1);
+        let oids = self.session.sent_as(&target.parameters).await;
+        let decode = |i: usize| parameter(values[i].as_ref(), binary[i], oids[i], types[i], i + 1);
         let values = self.session.reading(|| (0..wanted).map(decode).collect::<Result<Vec<_>, _>>()).await?;
         let columns = target.prepared.columns.as_ref().map_or(0, |c| c.fields().len());
         // Formats of a statement without columns mean nothing.
@@ -266,10 +269,13 @@ fn stated_type(oid: u32, catalog: &Catalog) -> Result<Option<DataType>, EngineEr
         BPCHAR => Ok(Some(LOOSE)),
         // Beside a char, blanks at its end count for nothing, as they do not of a text.
         VARCHAR => Ok(Some(DataType::Varchar(0))),
-        oid => data_type_of_oid(oid).or_else(|| catalog.type_of_oid(oid)).map(Some).ok_or_else(|| {
-            EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
-        }),
+        oid if let Some(domain) = catalog.domain_of_oid(oid) => stated_type(domain.base.pg_oid(), catalog),
+        oid => data_type_of_oid(oid).or_else(|| catalog.type_of_oid(oid)).map(Some).ok_or_else(|| unknown_type(oid)),
     }
+}
+
+fn unknown_type(oid: u32) -> EngineError {
+    EngineError::new("0A000", format!("parameters of the type with OID {oid} are not supported"))
 }
 
 /// Format codes as Bind gives them (none: text; one: for all; else one each) to one flag each: binary?

@@ -9,6 +9,7 @@ pub(crate) mod control;
 pub(crate) mod cursor;
 pub(crate) mod heavy;
 pub(crate) mod named;
+pub(crate) mod parameters;
 pub(crate) mod prepared;
 pub(crate) mod rows;
 pub(crate) mod run_by_key;
@@ -38,17 +39,17 @@ use crate::settings::{Reported, Settings};
 use crate::stack::on_stack_for;
 use crate::statement::describe::{Described, Sources};
 use crate::statement::dispatch::{concurrently, refuse_write};
+use crate::statement::explain;
 use crate::statement::generic::Generics;
 use crate::statement::kind::{Command, Kind, Returns, Task, Work};
 use crate::statement::lock_rows::within::queries as locking_queries;
-use crate::statement::outcome::{Outcome, text_schema};
+use crate::statement::outcome::Outcome;
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, Notices, TxnSlot};
 use crate::{by_key, parse};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -441,7 +442,7 @@ impl Session {
             (Work::Session(Command::Fetch(fetch)), _) => {
                 return Ok(self.fetched_columns(fetch)?.map_or_else(Described::default, Described::of));
             }
-            (_, Returns::Plan) => return Ok(Described::of(text_schema(&["QUERY PLAN"]))),
+            (_, Returns::Plan) => return Ok(Described::of(explain::schema(tree.statement())?)),
             (Work::Session(Command::Declare(declare)), _) => cursor::refuse_form(declare)?,
             (_, Returns::Query | Returns::Changes) | (Work::Transaction(Task::CreateTableAs(_)), _) => {}
             _ => return Ok(Described::default()),
@@ -477,17 +478,6 @@ impl Session {
             Some(txn) => txn.catalog(),
             None => self.database.engine.catalog().seen_by(&self.viewer),
         }
-    }
-
-    /// The types of parameters as they are now: one that a user made may have been altered since the statement was
-    /// prepared.
-    pub async fn types_now<'t>(&self, types: &'t [DataType]) -> Cow<'t, [DataType]> {
-        let is_own = |of: &DataType| of.item().unwrap_or(*of).own().is_some();
-        if !types.iter().any(is_own) {
-            return Cow::Borrowed(types);
-        }
-        let catalog = self.catalog().await;
-        types.iter().map(|of| catalog.type_now(*of)).collect()
     }
 
     fn refuse_if_failed(&self, kind: &Kind<'_>) -> Result<()> {
@@ -614,7 +604,7 @@ impl Session {
         }
         let state = LazyState::new(&self.database.state, &self.clock);
         let by_key = prepared.by_key.lock().clone();
-        if let Some(by_key) = by_key {
+        if let Some(by_key) = by_key.filter(|_| !matches!(task.1, Task::Explain(..))) {
             let now = if by_key.uses_now { state.now() } else { 0 };
             let bound = Bound { parameters, now };
             if let Some(outcome) = self.run_by_key_in_transaction(prepared, by_key, bound, token).await? {

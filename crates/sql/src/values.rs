@@ -661,7 +661,7 @@ pub(crate) fn show(datum: &Datum) -> String {
 }
 
 /// OIDs of array types, and of their items' types.
-pub(crate) const ARRAYS: [(u32, u32); 21] = [
+pub(crate) const ARRAYS: [(u32, u32); 22] = [
     (199, 114),
     (1000, 16),
     (1001, 17),
@@ -681,6 +681,7 @@ pub(crate) const ARRAYS: [(u32, u32); 21] = [
     (1185, 1184),
     (1187, 1186),
     (1231, 1700),
+    (2287, 2249),
     (2951, 2950),
     (3807, 3802),
 ];

@@ -72,6 +72,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         | "to_regtype"
         | "to_regnamespace"
         | "to_regrole"
+        | "oidvectortypes"
         | "row_security_active"
         | "setseed" => {
             vec![TypeSignature::Any(1)]

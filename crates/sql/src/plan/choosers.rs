@@ -21,10 +21,10 @@ use crate::functions::chars;
 use crate::functions::compared::compared_by;
 use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::plan::resolve;
-use crate::values::arrays::{is_array, is_row, items_of};
+use crate::values::arrays::{self, is_array, is_row, items_of};
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_zoned};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
@@ -36,6 +36,7 @@ use datafusion::logical_expr::{
 use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use terrace_engine::types::Shape;
 use terrace_engine::{DataType, EngineError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -338,6 +339,7 @@ fn as_type(expr: Expr, field: &Field, open: bool, to: &ArrowType) -> Result<Expr
     let target = match (engine_type(to), to) {
         (Some(_), ArrowType::Decimal128(precision, scale)) => DataType::Numeric(Some((*precision, *scale as u8))),
         (Some(target), _) => target,
+        (None, of) if open && is_array(of) => return array_of_rows(expr, of),
         (None, _) => return Ok(expr),
     };
     // A text among numerics is read with the digits that it has.
@@ -351,6 +353,31 @@ fn as_type(expr: Expr, field: &Field, open: bool, to: &ArrowType) -> Result<Expr
             None => Ok(convert(expr, target)),
         },
     }
+}
+
+/// A constant among arrays of rows that are of no type. PostgreSQL reads no such row, so the empty array alone is one.
+fn array_of_rows(expr: Expr, to: &ArrowType) -> Result<Expr> {
+    let value = match constant(&expr) {
+        None => return Ok(expr),
+        Some(null) if null.is_null() => ScalarValue::try_from(to)?,
+        Some(ScalarValue::Utf8(Some(text))) if empty_array(&text) => {
+            let Some(item) = items_of(to) else { return internal_err!("{to} is no array") };
+            let empty = arrays::made(new_empty_array(item.data_type()), [Shape::plain(0).ok()]);
+            if empty.data_type() != to {
+                return internal_err!("{} instead of {to}", empty.data_type());
+            }
+            ScalarValue::try_from_array(&empty, 0)?
+        }
+        Some(_) => {
+            return Err(tunnel(EngineError::new("0A000", "input of anonymous composite types is not implemented")));
+        }
+    };
+    Ok(Expr::Literal(value, None))
+}
+
+fn empty_array(text: &str) -> bool {
+    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// Invariant 3.

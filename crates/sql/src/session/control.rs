@@ -68,6 +68,7 @@ impl Session {
                     Some(table) => Box::pin(self.execute_into(table, inner, values, token)).await,
                 }
             }
+            Command::ExplainExecute(explain, execute) => Box::pin(self.explain_execute(explain, execute, token)).await,
             Command::Deallocate(name) => self.deallocate(name),
             Command::Declare(declare) => Box::pin(self.declare(prepared, declare, parameters, token)).await,
             Command::Fetch(fetch) => Box::pin(self.fetch(fetch, token)).await,

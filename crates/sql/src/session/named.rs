@@ -14,7 +14,10 @@ use crate::pgcatalog::{PreparedStatement, SessionInfo, System};
 use crate::session::prepared::Prepared;
 use crate::session::{Describing, Session};
 use crate::stack::on_stack_for;
+use crate::statement::dispatch::refuse_write;
+use crate::statement::explain;
 use crate::statement::generic::Generics;
+use crate::statement::kind::Task;
 use crate::statement::outcome::{Outcome, command};
 use crate::statement::run::{LazyState, Run};
 use crate::transaction::Block;
@@ -24,7 +27,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::types::clock;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{CreateTableAs, Discard, Execute, Expr, Ident, Prepare, Statement, TypeName, Written};
+use terrace_grammar::statement::{CreateTableAs, Discard, Execute, Explain, Expr, Ident, Prepare, Statement, TypeName, Written};
 use terrace_storage::ObjectId;
 
 /// A prepared statement that has a name.
@@ -168,7 +171,7 @@ impl Session {
         let sql = tree.text()[place.start as usize..place.end as usize].into();
         let describing = Describing::Within(token);
         let prepared = Box::pin(self.prepare_tree(sql, Some(tree), &stated, describing)).await?;
-        let parameters = prepared.parameters.iter().map(|t| t.pg_oid()).collect();
+        let parameters = prepared.parameter_oids(&catalog);
         self.keep(name, Named { prepared, parameters, by_prepare: Some(whole) })?;
         Ok(command("PREPARE"))
     }
@@ -286,6 +289,25 @@ impl Session {
             }
             done => done,
         })
+    }
+
+    /// EXPLAIN of an EXECUTE: of the statement that it names, with these values.
+    pub(crate) async fn explain_execute(
+        &mut self,
+        explain: &Explain,
+        execute: &Execute,
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        let inner = self.executed(&execute.name.name)?.prepared.clone();
+        let Some(tree) = &inner.statement else { return Err(unsupported("EXPLAIN of no statement")) };
+        if self.shared.settings.lock().read_only() && explain::analyzes(explain)? {
+            refuse_write(tree.statement())?;
+        }
+        let values = self.arguments(execute, &inner, token).await?;
+        let depth = self.depth_of(&inner).await;
+        let task = ("EXPLAIN", Task::Explain(explain, tree.statement()));
+        let done = on_stack_for(depth, Box::pin(self.in_transaction(&inner, task, &values, token))).await?;
+        Ok(done.into_outcome(self, depth, token))
     }
 
     /// The values of an EXECUTE's arguments.

@@ -1,7 +1,7 @@
 //! A statement that was parsed, and described to its client.
 use crate::by_key::ByKey;
 use crate::observe::Entry;
-use crate::plan::bind::{Tree, system_oid};
+use crate::plan::bind::Tree;
 use crate::session::heavy::Heavy;
 use crate::statement::generic::Generics;
 use crate::statement::kind::Kind;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::{DataType, EngineError};
-use terrace_grammar::statement::{Direction, Expr, ExprKind, Fetch, Node, Statement, walk};
+use terrace_grammar::statement::{Direction, Fetch, Statement};
 
 /// A parsed (and, where it is a query, planned) statement with parameters.
 pub struct Prepared {
@@ -43,23 +43,6 @@ impl Prepared {
     /// Whether it is a statement on one row by its key, which runs without DataFusion.
     pub fn is_by_key(&self) -> bool {
         self.by_key.lock().is_some()
-    }
-
-    /// The OIDs of its parameters' types, as clients are told them: one that is cast to oid, or to oid[], is of that.
-    pub fn parameter_oids(&self) -> Vec<u32> {
-        let mut oids: Vec<u32> = self.parameters.iter().map(|of| of.pg_oid()).collect();
-        let Some(Statement::Query(query)) = self.statement.as_ref().map(Tree::statement) else { return oids };
-        walk(Node::Query(query), &mut |node| {
-            if let Node::Expr(Expr { kind: ExprKind::Cast { arg, to, .. }, .. }) = node
-                && let ExprKind::Parameter(number) = arg.kind
-                && let Some(told) = (number as usize).checked_sub(1).and_then(|at| oids.get_mut(at))
-                && let Some(oid) = system_oid(to)
-            {
-                *told = oid;
-            }
-            true
-        });
-        oids
     }
 
     /// Of MOVE forward: the cursor, and over how many rows.

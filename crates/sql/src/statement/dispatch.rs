@@ -71,7 +71,7 @@ impl Run<'_> {
             Task::Insert(insert) => return Ok(Box::pin(self.insert(insert)).await?.done("INSERT 0")),
             Task::Update(update) => return Ok(Box::pin(self.update(update)).await?.done("UPDATE")),
             Task::Delete(delete) => return Ok(Box::pin(self.delete(delete)).await?.done("DELETE")),
-            Task::Explain(explain) => return Ok(Done::Rows(Box::pin(self.explain(explain)).await?)),
+            Task::Explain(explain, of) => return Ok(Done::Rows(Box::pin(self.explain(explain, of)).await?)),
             Task::Copy(copy) => return Ok(Done::Copy(Box::pin(self.copy(copy)).await?)),
             Task::CreateTableAs(create) => return Box::pin(self.create_table_as(create)).await,
             Task::CreateView(create) => Box::pin(self.create_view(create)).await?,

@@ -5,6 +5,9 @@
 //! 2. A node's time is its own, without its children's (PostgreSQL's contains them); a scan's contains waiting for
 //!    devices. The root's pages are the whole statement's, changes included; a scan's are its own.
 //! 3. A place to read from (see [`terrace_storage::Place`]) is named if something was read from it.
+//! 4. With VERBOSE, each node tells its columns. In JSON, joins are told as PostgreSQL tells them: an outer join keeps
+//!    the rows of its `Outer` plan. (sqlx finds out there which columns of a statement may be NULL.)
+mod columns;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -15,23 +18,28 @@ use crate::parse::relation;
 use crate::statement::changes::{
     assigned, delete_over, inserted_columns, plain_values, update_over, with_inside, with_whole_columns,
 };
+use crate::statement::describe::Sources;
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
-use crate::statement::outcome::text_stream;
 use crate::statement::returning::Returning;
 use crate::statement::run::Run;
+use crate::statement::within::{Earlier, changes, changing_with};
+use crate::values::field_of;
+use datafusion::arrow::array::{ArrayRef, BinaryViewArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
-use futures::StreamExt;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use show::Total;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{EngineError, Result};
-use terrace_grammar::statement::{Explain, Statement};
+use terrace_engine::{DataType, EngineError, Result};
+use terrace_grammar::statement::{Explain, Query, Statement};
 use terrace_storage::{Reads, counting};
-use tree::{Actual, Node, modifying, tree};
+use tree::{Actual, Node, Tree, modifying, plain};
 
 /// The options of the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +59,33 @@ fn is_json(format: &str) -> Result<bool> {
         "xml" | "yaml" => Err(unsupported(format!("EXPLAIN (FORMAT {})", format.to_uppercase()))),
         _ => Err(EngineError::new("22023", format!("unrecognized value for EXPLAIN option \"format\": \"{format}\""))),
     }
+}
+
+/// What EXPLAIN answers: lines of text, or one document.
+fn answered(json: bool) -> SchemaRef {
+    let of = if json { DataType::Json } else { DataType::Text };
+    Arc::new(Schema::new(vec![field_of("QUERY PLAN", of, true)]))
+}
+
+/// The columns of an EXPLAIN.
+pub(crate) fn schema(statement: &Statement) -> Result<SchemaRef> {
+    let Statement::Explain(explain) = statement else { unreachable!("EXPLAIN alone returns a plan") };
+    Options::of(explain).map(|options| answered(options.json))
+}
+
+fn answer(lines: Vec<String>, json: bool) -> SendableRecordBatchStream {
+    let column: ArrayRef = match json {
+        true => Arc::new(BinaryViewArray::from_iter_values(lines)),
+        false => Arc::new(StringArray::from_iter_values(lines)),
+    };
+    let batch = RecordBatch::try_new(answered(json), vec![column]).expect("a column as the schema says");
+    Box::pin(RecordBatchStreamAdapter::new(batch.schema(), stream::iter([Ok(batch)])))
+}
+
+/// Whether a statement has a plan. (That of an EXECUTE is any.)
+fn has_plan(statement: &Statement) -> bool {
+    use Statement::{CreateTableAs, Declare, Delete, Execute, Insert, Query, Update};
+    matches!(statement, Query(_) | Insert(_) | Update(_) | Delete(_) | Declare(_) | CreateTableAs(_) | Execute(_))
 }
 
 /// Whether the statement is run.
@@ -80,20 +115,26 @@ impl Options {
     }
 }
 
+/// What locks the rows of a query.
+const LOCKING: &str = "LockRows";
+
 /// What is executed, and what changes: a verb and a table.
 type Planned = (Option<(&'static str, String)>, Option<Arc<dyn ExecutionPlan>>);
 
 impl Run<'_> {
-    pub(crate) async fn explain(&self, explain: &Explain) -> Result<SendableRecordBatchStream> {
+    /// `statement`: what is explained.
+    pub(crate) async fn explain(&self, explain: &Explain, statement: &Statement) -> Result<SendableRecordBatchStream> {
         let options = Options::of(explain)?;
-        let statement = &explain.statement;
+        if !has_plan(statement) {
+            let line = if options.json { show::UTILITY } else { "Utility statements have no plan structure" };
+            return Ok(answer(vec![line.to_owned()], options.json));
+        }
         let env = self.engine.env();
         let began = env.now();
         let (root, total) = match options.analyze {
             false => {
-                let (change, plan) = self.explain_plan(statement).await?;
-                let node = plan.as_ref().map(|plan| tree(plan, false, options.verbose));
-                (root(change, node), Total { planning: env.now().0 - began.0, execution: None })
+                let node = self.explain_unrun(statement, options.verbose).await?;
+                (node, Total { planning: env.now().0 - began.0, execution: None })
             }
             true => self.explain_analyze(statement, options).await?,
         };
@@ -102,7 +143,7 @@ impl Run<'_> {
             true => vec![show::json(&root, &total, options.buffers, summary)],
             false => show::text(&root, &total, options.buffers, summary),
         };
-        Ok(text_stream("QUERY PLAN", lines))
+        Ok(answer(lines, options.json))
     }
 
     /// Runs the statement (invariant 1) and shows what it took.
@@ -113,6 +154,9 @@ impl Run<'_> {
         let run = Run { captured: Some(&captured), ..*self };
         let mut reads = Reads::default();
         let (change, planned, rows) = match statement {
+            Statement::Query(query) if !query.locking.is_empty() => {
+                return Err(unsupported("EXPLAIN ANALYZE of SELECT FOR UPDATE"));
+            }
             Statement::Query(_) => {
                 let (_, plan) = self.explain_plan(statement).await?;
                 let plan = plan.expect("a query has a plan");
@@ -141,13 +185,36 @@ impl Run<'_> {
         let execution = env.now().0 - planned.0;
         // The first plan reads the rows; those after it compute defaults, or evaluate a changed row again.
         let plan = captured.lock().first().cloned();
-        let node = plan.map(|plan| tree(&plan, true, options.verbose));
+        let node = plan.map(|plan| Tree::new(true, options.verbose).node(&plan));
         let mut root = root(change, node);
         if root.actual.is_none() {
             root.actual = Some(Actual { rows, nanos: execution });
         }
         // A change is planned while it is executed, so there is no planning time.
         Ok((root, Total { planning: planned.0 - began.0, execution: Some((execution, rows, reads)) }))
+    }
+
+    /// The plan of a statement that is not run, with those of the changes within its WITH.
+    async fn explain_unrun(&self, statement: &Statement, verbose: bool) -> Result<Node> {
+        let node = |(change, plan): Planned| root(change, plan.map(|plan| Tree::new(false, verbose).node(&plan)));
+        let Some(with) = changing_with(statement) else { return Ok(node(self.explain_plan(statement).await?)) };
+        let catalog = self.begin_statement().await;
+        let sources = Sources { state: self.state, catalog: &catalog, info: self.info, tree: self.tree, parts: &[] };
+        let mut types: Vec<Option<DataType>> = self.types.iter().copied().map(Some).collect();
+        let returned = sources.describe_parts(with, &mut types)?;
+        let (mut earlier, mut parts) = (Earlier::default(), vec![]);
+        for ((name, change), returned) in changes(with)?.into_iter().zip(returned) {
+            let run = Run { earlier: Some(&earlier), ..*self };
+            let mut part = node(Box::pin(run.explain_plan(&change)).await?);
+            part.role = Some("InitPlan");
+            part.details.push(("Subplan Name", format!("CTE {name}")));
+            parts.push(part);
+            earlier.planned(&change, returned, &catalog)?;
+        }
+        let run = Run { earlier: Some(&earlier), ..*self };
+        let mut whole = node(Box::pin(run.explain_plan(statement)).await?);
+        whole.children.append(&mut parts);
+        Ok(whole)
     }
 
     /// Runs a plan to its end; answers the number of rows.
@@ -164,7 +231,9 @@ impl Run<'_> {
     async fn explain_plan(&self, statement: &Statement) -> Result<Planned> {
         let (change, plan) = match statement {
             Statement::Query(query) if !query.locking.is_empty() => {
-                return Err(unsupported("EXPLAIN of SELECT FOR UPDATE"));
+                self.permit_locking(query).await?;
+                let query = Query { locking: vec![], ..Query::clone(query) };
+                (Some((LOCKING, String::new())), Some(self.plan_unrun(&query).await?))
             }
             Statement::Query(query) => (None, Some(self.plan_unrun(query).await?)),
             Statement::Update(update) => {
@@ -228,6 +297,7 @@ impl Run<'_> {
 
 fn root(change: Option<(&'static str, String)>, plan: Option<Node>) -> Node {
     match (change, plan) {
+        (Some((LOCKING, _)), Some(plan)) => Node { output: plan.output.clone(), ..plain(LOCKING, vec![plan]) },
         (Some((verb, table)), plan) => modifying(verb, &table, plan.or_else(|| Some(values()))),
         (None, Some(plan)) => plan,
         (None, None) => values(),
@@ -236,8 +306,5 @@ fn root(change: Option<(&'static str, String)>, plan: Option<Node>) -> Node {
 
 /// Rows that the statement itself gives.
 fn values() -> Node {
-    let mut node = modifying("Values", "", None);
-    node.on.clear();
-    node.relation = None;
-    node
+    plain("Values", vec![])
 }

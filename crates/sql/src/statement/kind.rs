@@ -54,6 +54,7 @@ pub(crate) enum Command<'s> {
     Unlisten(Option<&'s Ident>),
     Prepare(&'s Prepare),
     Execute(&'s Execute),
+    ExplainExecute(&'s Explain, &'s Execute),
     Deallocate(Option<&'s Ident>),
     Declare(&'s Declare),
     Fetch(&'s Fetch),
@@ -70,7 +71,8 @@ pub(crate) enum Task<'s> {
     Insert(&'s Insert),
     Update(&'s Update),
     Delete(&'s Delete),
-    Explain(&'s Explain),
+    /// With the statement that is explained.
+    Explain(&'s Explain, &'s Statement),
     Copy(&'s Copy),
     CreateTable(&'s CreateTable),
     CreateTableAs(&'s CreateTableAs),
@@ -143,9 +145,7 @@ impl<'s> Kind<'s> {
             Statement::Insert(insert) => Kind::task("INSERT", T::Insert(insert)).returns(Returns::Changes),
             Statement::Update(update) => Kind::task("UPDATE", T::Update(update)).returns(Returns::Changes),
             Statement::Delete(delete) => Kind::task("DELETE", T::Delete(delete)).returns(Returns::Changes),
-            Statement::Explain(explain) => {
-                Kind::task("EXPLAIN", T::Explain(explain)).returns(Returns::Plan).writes(Writes::AsExplained)
-            }
+            Statement::Explain(explain) => Kind::explained(explain),
             Statement::Copy(copy) if copy.from => Kind::task("COPY FROM", T::Copy(copy)),
             Statement::Copy(copy) => Kind::task("COPY", T::Copy(copy)).writes(Writes::Never),
             Statement::CreateTable(create) => Kind::task("CREATE TABLE", T::CreateTable(create)),
@@ -230,6 +230,14 @@ impl<'s> Kind<'s> {
 
     fn query(tag: &'static str, query: &'s Query) -> Kind<'s> {
         Kind::task(tag, Task::Query(query)).returns(Returns::Query).writes(Writes::AsQuery)
+    }
+
+    fn explained(explain: &'s Explain) -> Kind<'s> {
+        let kind = match &explain.statement {
+            Statement::Execute(execute) => Kind::session("EXPLAIN", Command::ExplainExecute(explain, execute)),
+            statement => Kind::task("EXPLAIN", Task::Explain(explain, statement)),
+        };
+        kind.returns(Returns::Plan).writes(Writes::AsExplained)
     }
 
     fn transaction(transaction: &'s Transaction) -> Kind<'s> {

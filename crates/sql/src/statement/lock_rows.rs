@@ -229,6 +229,13 @@ impl Run<'_> {
         Ok(Done::Rows(Box::pin(stream)))
     }
 
+    /// What refuses a query that locks, of one that is planned only; its tables are locked against changes of their
+    /// definitions.
+    pub(crate) async fn permit_locking(&self, query: &Query) -> Result<()> {
+        let Reads { tables, .. } = reads_of(query)?;
+        self.places(&tables).await.map(drop)
+    }
+
     /// `alone`: the query is the statement.
     async fn lock_rows(&self, query: &Query, alone: bool) -> Result<LockedRows> {
         let Reads { select, tables, filter } = reads_of(query)?;

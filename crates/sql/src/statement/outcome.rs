@@ -4,8 +4,6 @@ use crate::statement::copy::{CopyFormat, CopyIn};
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::stream;
 use futures::stream::BoxStream;
 use std::sync::Arc;
 use terrace_engine::{EngineError, Result};
@@ -57,10 +55,4 @@ pub(crate) fn text_rows(names: &[&str], rows: Vec<Vec<String>>) -> (SchemaRef, R
     let columns = (0..names.len()).map(column).collect();
     let batch = RecordBatch::try_new(schema.clone(), columns).expect("columns as the schema says");
     (schema, batch)
-}
-
-/// Lines of text as a result of one column.
-pub(crate) fn text_stream(name: &str, lines: Vec<String>) -> SendableRecordBatchStream {
-    let (schema, batch) = text_rows(&[name], lines.into_iter().map(|line| vec![line]).collect());
-    Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter([Ok(batch)])))
 }

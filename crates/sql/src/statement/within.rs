@@ -51,6 +51,13 @@ impl Earlier {
         }
     }
 
+    /// One that is planned only.
+    pub(crate) fn planned(&mut self, change: &Statement, returned: Returned, catalog: &Catalog) -> Result<()> {
+        self.note(change, catalog)?;
+        self.parts.push(returned);
+        Ok(())
+    }
+
     fn note(&mut self, statement: &Statement, catalog: &Catalog) -> Result<()> {
         self.changed.append(&mut changed_by(statement, catalog)?);
         Ok(())
@@ -105,6 +112,12 @@ fn has_changes(with: &With) -> bool {
 
 fn is_change(cte: &Cte) -> bool {
     !matches!(*cte.statement, Statement::Query(_))
+}
+
+/// The changes within a WITH, by their names, each with what stands before it in its own WITH.
+pub(crate) fn changes(with: &With) -> Result<Vec<(String, Statement)>> {
+    let change = |(number, cte): (usize, &Cte)| Ok((cte.name.name.clone(), whole(&cte.statement, with, number)?));
+    with.ctes.iter().enumerate().filter(|(_, cte)| is_change(cte)).map(change).collect()
 }
 
 /// The first change within a statement's WITH.

@@ -143,3 +143,91 @@ async fn subqueries_that_are_no_joins_are_applied() {
     let lines = plan(&mut c, "EXPLAIN SELECT (SELECT count(*) FROM t y WHERE y.a = x.b) FROM t x").await;
     assert!(lines.iter().all(|line| !line.contains("Apply")), "{lines:#?}");
 }
+
+/// A document without the blanks that make it readable.
+async fn document(c: &mut Client, sql: &str) -> String {
+    let lines = plan(c, sql).await;
+    let [document] = lines.as_slice() else { panic!("one row: {lines:#?}") };
+    document.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As sqlx needs it, which finds out there which columns of an outer join may be NULL.
+#[tokio::test]
+async fn verbose_tells_columns_and_sides_of_joins() {
+    let mut c = client().await;
+    c.ok("CREATE TABLE l (id int PRIMARY KEY, n int)", "CREATE TABLE").await;
+    c.ok("CREATE TABLE r (id int PRIMARY KEY, n int)", "CREATE TABLE").await;
+    for on in ["l.id = r.n", "l.id > r.n"] {
+        for (join, kind, kept, other) in
+            [("l LEFT JOIN r", "Left", "l", "r"), ("l RIGHT JOIN r", "Left", "r", "l"), ("l JOIN r", "Inner", "", "")]
+        {
+            let sql = format!("EXPLAIN (VERBOSE, FORMAT JSON) SELECT l.n AS x, r.id FROM {join} ON {on}");
+            let shown = document(&mut c, &sql).await;
+            assert!(shown.contains(&format!("\"Join Type\": \"{kind}\", \"Output\": [\"l.n\", \"r.id\"]")), "{shown}");
+            for (side, table) in [("Outer", kept), ("Inner", other)].into_iter().filter(|_| kind == "Left") {
+                let scan = format!("\"Parent Relationship\": \"{side}\", \"Relation Name\": \"{table}\"");
+                assert!(shown.contains(&scan), "{scan} is not in {shown}");
+            }
+        }
+    }
+    let sql = "EXPLAIN (VERBOSE, FORMAT JSON) SELECT x.id, y.id FROM l x FULL JOIN l y ON x.id = y.n WHERE true";
+    let shown = document(&mut c, sql).await;
+    assert!(shown.contains("\"Join Type\": \"Full\", \"Output\": [\"l.id\", \"l_1.id\"]"), "{shown}");
+    let sql = "EXPLAIN (VERBOSE, FORMAT JSON) SELECT l.id + 1, n FROM l WHERE n > 3";
+    let shown = document(&mut c, sql).await;
+    assert!(shown.contains("\"Node Type\": \"Seq Scan\", \"Relation Name\": \"l\""), "{shown}");
+    assert!(
+        shown.contains("\"Output\": [\"(checked_add(l.id, 1))\", \"l.n\"]") && shown.contains("\"Filter\": "),
+        "{shown}"
+    );
+    let lines = plan(&mut c, "EXPLAIN VERBOSE SELECT max(n) AS m, id FROM l GROUP BY id").await;
+    has(&lines, "Output: l.id, l.n");
+}
+
+#[tokio::test]
+async fn what_execute_runs_is_explained() {
+    let mut c = client().await;
+    c.ok("PREPARE s(int) AS SELECT note FROM t WHERE a = $1", "PREPARE").await;
+    let lines = plan(&mut c, "EXPLAIN EXECUTE s(2 + 3)").await;
+    has(&lines, "Index Scan using t_pkey on t");
+    has(&lines, "Index Cond: (a = 5)");
+    // A statement by key is planned, too.
+    c.ok("PREPARE k(int, int) AS SELECT note FROM t WHERE a = $1 AND b = $2", "PREPARE").await;
+    c.rows("EXECUTE k(3, 4)", &["n"]).await;
+    let lines = plan(&mut c, "EXPLAIN EXECUTE k(3, 4)").await;
+    has(&lines, "Index Cond: (a = 3 AND b = 4)");
+    plan(&mut c, "EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE k(NULL, NULL)").await;
+    c.ok("PREPARE d AS DELETE FROM t WHERE a = $1", "PREPARE").await;
+    let lines = plan(&mut c, "EXPLAIN EXECUTE d(1)").await;
+    assert_eq!(lines[0], "Delete on t");
+    c.rows("SELECT count(*) FROM t WHERE a = 1", &["10"]).await;
+    let lines = plan(&mut c, "EXPLAIN ANALYZE EXECUTE d(1)").await;
+    assert!(lines[0].ends_with("rows=10)"), "{lines:#?}");
+    c.rows("SELECT count(*) FROM t WHERE a = 1", &["0"]).await;
+    c.fails("EXPLAIN EXECUTE s", "42601").await;
+    c.fails("EXPLAIN EXECUTE nothing", "26000").await;
+    c.ok("BEGIN READ ONLY", "BEGIN").await;
+    plan(&mut c, "EXPLAIN EXECUTE d(2)").await;
+    c.fails("EXPLAIN ANALYZE EXECUTE d(2)", "25006").await;
+    c.ok("ROLLBACK", "ROLLBACK").await;
+}
+
+#[tokio::test]
+async fn locking_queries_and_changes_within_with_are_explained() {
+    let mut c = client().await;
+    let lines = plan(&mut c, "EXPLAIN SELECT b FROM t WHERE a = 1 ORDER BY b LIMIT 1 FOR UPDATE SKIP LOCKED").await;
+    assert_eq!(lines[0], "LockRows");
+    has(&lines, "Index Scan using t_pkey on t");
+    c.fails("EXPLAIN SELECT count(*) FROM t GROUP BY a FOR UPDATE", "0A000").await;
+    c.ok("CREATE TABLE u (id int)", "CREATE TABLE").await;
+    let sql = "WITH x AS (DELETE FROM t WHERE a = 1 RETURNING b) SELECT b FROM x WHERE b > 3";
+    let lines = plan(&mut c, &format!("EXPLAIN {sql}")).await;
+    has(&lines, "Delete on t");
+    has(&lines, "Subplan Name: CTE x");
+    has(&lines, "Index Cond: (a = 1)");
+    let sql = "WITH x AS (UPDATE t SET b = b RETURNING b), y AS (INSERT INTO u SELECT b FROM x RETURNING id) TABLE y";
+    let lines = plan(&mut c, &format!("EXPLAIN {sql}")).await;
+    has(&lines, "Subplan Name: CTE y");
+    c.rows("SELECT count(*), (SELECT count(*) FROM u) FROM t", &["1000|0"]).await;
+    c.fails("EXPLAIN WITH x AS (DELETE FROM t RETURNING b) SELECT * FROM x, t", "0A000").await;
+}

@@ -102,6 +102,52 @@ async fn f32_what_is_described_is_sent() {
     assert_eq!((oids, values), (vec![1007], vec![Some(array(23, &[&[0, 0, 0, 7]]))]));
 }
 
+/// Rows in arrays, and plans.
+#[tokio::test(flavor = "multi_thread")]
+async fn arrays_of_rows_are_described() {
+    let server = Server::start().await;
+    let mut raw = session(&server).await;
+    let sql = "SELECT array_agg(row($1, NULL::text, true))";
+    let (oids, values) = described(&mut raw, sql, &[(23, "7")]).await.unwrap();
+    let row = [
+        &[0, 0, 0, 3][..],
+        &[0, 0, 0, 23, 0, 0, 0, 4, 0, 0, 0, 7],
+        &[0, 0, 0, 25, 255, 255, 255, 255],
+        &[0, 0, 0, 16, 0, 0, 0, 1, 1],
+    ];
+    assert_eq!((oids, values), (vec![2287], vec![Some(array(2249, &[&row.concat()]))]));
+    let sql = "SELECT coalesce((SELECT array_agg((n, $1::text)) FROM generate_series(1, 0) n), '{}')";
+    let (oids, values) = described(&mut raw, sql, &[(25, "x")]).await.unwrap();
+    let empty: Vec<u8> = [0u32, 0, 2249].iter().flat_map(|n| n.to_be_bytes()).collect();
+    assert_eq!((oids, values), (vec![2287], vec![Some(empty)]));
+    assert_eq!(described(&mut raw, "EXPLAIN SELECT 1", &[]).await.unwrap().0, [25]);
+    assert_eq!(described(&mut raw, "EXPLAIN (FORMAT JSON) SELECT 1", &[]).await.unwrap().0, [114]);
+}
+
+/// A parameter of a domain goes as one of its base type does. One that is not checked is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_of_domains() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let sql = "CREATE DOMAIN few AS int CHECK (VALUE < 5); CREATE TABLE of_few (id int, a few)";
+    client.batch_execute(sql).await.unwrap();
+    let few: u32 = client.query_one("SELECT 'few'::regtype::oid", &[]).await.unwrap().get(0);
+    let mut raw = session(&server).await;
+    for sql in [
+        "SELECT $1::few",
+        "INSERT INTO of_few (a) VALUES ($1) RETURNING a",
+        "UPDATE of_few SET id = 1, a = $1 RETURNING a",
+    ] {
+        assert_eq!(client.prepare(sql).await.unwrap().params()[0].name(), "few", "{sql}");
+        let (oids, values) = described(&mut raw, sql, &[(few, "4")]).await.unwrap();
+        assert_eq!((oids, values), (vec![23], vec![Some(vec![0, 0, 0, 4])]), "{sql}");
+        assert_eq!(described(&mut raw, sql, &[(few, "5")]).await.unwrap_err(), "23514", "{sql}");
+    }
+    for sql in ["SELECT $1", "SELECT 1 FROM of_few WHERE a = $1", "SELECT $1::int"] {
+        assert_eq!(described(&mut raw, sql, &[(few, "5")]).await.unwrap_err(), "0A000", "{sql}");
+    }
+}
+
 /// A parameter of type oid has 32 bits, those below zero being the upper half.
 #[tokio::test(flavor = "multi_thread")]
 async fn f20_oids_as_parameters() {

@@ -1,19 +1,23 @@
 //! Items of lists that only the system has: of `oid[]`, and of the vectors, whose first item has the number 0.
-use super::{Call, Entry, list_of};
+use super::{Call, Entry, classes, list_of};
+use crate::error::tunnel;
+use crate::values::arrays::items_of;
 use datafusion::arrow::array::{Array, ArrayRef, Int32Array, Int32Builder, ListBuilder, UInt32Array, cast::AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, UInt32Type};
 use datafusion::error::Result;
 use std::sync::Arc;
+use terrace_engine::EngineError;
 
 pub(super) fn entries() -> Vec<Entry> {
-    use DataType::{Int32, UInt32};
+    use DataType::{Int32, UInt32, Utf8};
     vec![
         ("pg_subscripts", list_of(Int32), |c| Ok(subscripts(c, 1))),
         ("pg_vector_subscripts", list_of(Int32), |c| Ok(subscripts(c, 0))),
         ("pg_vector_lower", Int32, |c| bounds(c, |_| 0)),
         ("pg_vector_upper", Int32, |c| bounds(c, |items| items as i32 - 1)),
         ("pg_vector_item", UInt32, items),
+        ("oidvectortypes", Utf8, |c| c.texts(types)),
     ]
 }
 
@@ -47,4 +51,17 @@ fn items(c: &Call<'_>) -> Result<ArrayRef> {
         Ok(usize::try_from(at).ok().filter(|at| *at < items.len()).map(|at| items.value(at)))
     };
     Ok(Arc::new(UInt32Array::from((0..c.rows).map(item).collect::<Result<Vec<_>>>()?)))
+}
+
+/// The names of the types whose OIDs a vector has: `text, integer`.
+fn types(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    if !c.arguments.first().and_then(|lists| items_of(lists.data_type())).is_some_and(|of| of.data_type().is_integer())
+    {
+        return Err(tunnel(EngineError::unsupported("oidvectortypes of anything but an oidvector")));
+    }
+    let Some(items) = c.list(0, row) else { return Ok(None) };
+    let items = cast(&items, &DataType::UInt32)?;
+    let names =
+        items.as_primitive::<UInt32Type>().iter().flatten().map(|oid| classes::format_type(c.catalog, oid, None));
+    Ok(Some(names.collect::<Vec<String>>().join(", ")))
 }

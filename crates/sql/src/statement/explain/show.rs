@@ -3,6 +3,9 @@ use super::tree::{Actual, Node};
 use std::fmt::Write;
 use terrace_storage::{Place, Reads};
 
+/// The document of a statement that has no plan.
+pub(super) const UTILITY: &str = "[\n  \"Utility Statement\"\n]";
+
 /// What the whole statement cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
@@ -65,6 +68,9 @@ fn text_node(node: &Node, depth: usize, buffers: bool, whole: Option<Reads>, lin
     let (indent, arrow) = if depth == 0 { (0, "") } else { (depth * 6 - 4, "->  ") };
     lines.push(format!("{:indent$}{arrow}{}{}{}", "", node.kind, node.on, actual_text(node.actual)));
     let inner = indent + arrow.len() + 2;
+    if !node.output.is_empty() {
+        lines.push(format!("{:inner$}Output: {}", "", node.output.join(", ")));
+    }
     for (name, text) in &node.details {
         lines.push(format!("{:inner$}{name}: {text}", ""));
     }
@@ -121,11 +127,18 @@ fn json_reads(fields: &mut Fields, reads: &Reads) {
 fn json_node(node: &Node, buffers: bool, whole: Option<Reads>, indent: usize) -> String {
     let mut fields = Fields(vec![]);
     fields.text("Node Type", &node.kind);
+    for (name, text) in [("Parent Relationship", node.role), ("Join Type", node.join)] {
+        text.into_iter().for_each(|text| fields.text(name, text));
+    }
     if let Some(relation) = &node.relation {
         fields.text("Relation Name", relation);
     }
     if let Some(index) = &node.index {
         fields.text("Index Name", index);
+    }
+    if !node.output.is_empty() {
+        let columns: Vec<String> = node.output.iter().map(|column| quoted(column)).collect();
+        fields.plain("Output", format!("[{}]", columns.join(", ")));
     }
     for (name, text) in &node.details {
         fields.text(name, text);

@@ -78,7 +78,8 @@ async fn parameters_within_arrays() {
         ("SELECT $1::int8", 20),
     ] {
         let prepared = c.session.prepare(sql, &[]).await.expect(sql);
-        assert_eq!(prepared.parameter_oids(), [oid], "{sql}");
+        let catalog = c.session.catalog().await;
+        assert_eq!(prepared.parameter_oids(&catalog), [oid], "{sql}");
     }
 }
 

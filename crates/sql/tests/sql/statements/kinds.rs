@@ -25,7 +25,7 @@ async fn what_terrace_has_not_says_so() {
         "CREATE INDEX ON t (v bpchar_pattern_ops)",
         "COPY (DELETE FROM t RETURNING id) TO STDOUT",
         "COPY (SELECT id FROM t FOR UPDATE) TO STDOUT",
-        "EXPLAIN SELECT id FROM t FOR UPDATE",
+        "EXPLAIN ANALYZE SELECT id FROM t FOR UPDATE",
         "VACUUM (TRUNCATE) t",
     ] {
         c.fails(sql, "0A000").await;

@@ -1,0 +1,4 @@
+DROP TABLE people;
+DROP DOMAIN percent;
+DROP TYPE item;
+DROP TYPE mood;
