@@ -37,6 +37,7 @@ pub(crate) mod views;
 
 pub(crate) use depend::rule_oid;
 pub(crate) use rows::{constraint_comments, is_always_empty, schema_comment};
+pub(crate) use shapes::is_of_type;
 
 /// A value of a system relation.
 pub(crate) enum V {

@@ -1,11 +1,12 @@
 //! What clients are told of a statement's parameters.
 //!
 //! 1. A parameter that is cast to oid, to oid[] or to a domain is told to be of that; so is one that becomes the value
-//!    of a column of a domain, or of varchar. Here it is of the base type, and the domain's conditions are looked at
-//!    where the cast, or the row, is made.
+//!    of a column of a domain, or of varchar, or is compared with an oid of a system relation. Here it is of the base
+//!    type, and the domain's conditions are looked at where the cast, or the row, is made.
 //! 2. A client may state a domain for a parameter that is told to be of it. For another one it would go unchecked.
 use crate::parse::relation;
 use crate::parse::types::domain_named;
+use crate::pgcatalog::is_of_type;
 use crate::plan::bind::{Tree, system_oid};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
@@ -14,10 +15,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Table};
 use terrace_grammar::statement::{
-    Assignment, ConflictAction, Expr, ExprKind, Insert, Name, Node, Statement, TypeName, walk,
+    Assignment, Body, ConflictAction, Expr, ExprKind, FromItem, Insert, Name, Node, Query, Statement, TypeName, walk,
 };
 use terrace_storage::store::FIRST_OBJECT;
 
+const OID: u32 = 26;
 const VARCHAR: u32 = 1043;
 
 impl Prepared {
@@ -31,10 +33,12 @@ impl Prepared {
         let written = |to: &TypeName| system_oid(to).or_else(|| Some(domain_named(to, catalog)?.oid));
         for node in parts(statement) {
             walk(node, &mut |node| {
-                if let Node::Expr(Expr { kind: ExprKind::Cast { arg, to, .. }, .. }) = node
-                    && let (Some(number), Some(oid)) = (parameter(arg), written(to))
-                {
-                    told.push((number, oid));
+                match node {
+                    Node::Query(query) => told.extend(compared_with_oids(query, catalog)),
+                    Node::Expr(Expr { kind: ExprKind::Cast { arg, to, .. }, .. }) => {
+                        told.extend(parameter(arg).and_then(|number| Some((number, written(to)?))));
+                    }
+                    Node::Expr(_) => {}
                 }
                 true
             });
@@ -69,6 +73,47 @@ fn parts(statement: &Statement) -> Vec<Node<'_>> {
         }
         Statement::Delete(delete) => delete.filter.iter().map(Node::Expr).collect(),
         _ => vec![],
+    }
+}
+
+/// The parameters that a query compares with columns of system relations that are of type oid.
+fn compared_with_oids(query: &Query, catalog: &Catalog) -> Vec<(usize, u32)> {
+    let Body::Select(select) = &query.body else { return vec![] };
+    let (mut tables, mut found) = (vec![], vec![]);
+    select.from.iter().for_each(|item| system_relations(item, catalog, &mut tables));
+    let is_oid = |expr: &Expr| match &expr.kind {
+        ExprKind::Column(name) => tables.iter().any(|(called, relation)| match name.parts() {
+            [column] => is_of_type(relation, &column.name, "oid"),
+            [table, column] => *called == table.name && is_of_type(relation, &column.name, "oid"),
+            _ => false,
+        }),
+        _ => false,
+    };
+    let Some(filter) = select.filter.as_ref().filter(|_| !tables.is_empty()) else { return found };
+    walk(Node::Expr(filter), &mut |node| {
+        if let Node::Expr(Expr { kind: ExprKind::Binary { args, .. }, .. }) = node {
+            let [left, right] = args.as_ref();
+            for (one, other) in [(left, right), (right, left)] {
+                found.extend(parameter(one).filter(|_| is_oid(other)).map(|number| (number, OID)));
+            }
+        }
+        matches!(node, Node::Expr(_))
+    });
+    found
+}
+
+/// The system relations of an item of FROM, and what they are called.
+fn system_relations<'q>(item: &'q FromItem, catalog: &Catalog, found: &mut Vec<(&'q str, &'q str)>) {
+    match item {
+        FromItem::Table { name, alias, .. } => {
+            let is_own = relation(name).is_ok_and(|name| catalog.table(&name).is_some());
+            let relation = &name.last().name;
+            if !is_own {
+                found.push((alias.as_ref().map_or(relation, |alias| &alias.name.name), relation));
+            }
+        }
+        FromItem::Join { sides, .. } => sides.iter().for_each(|side| system_relations(side, catalog, found)),
+        _ => {}
     }
 }
 

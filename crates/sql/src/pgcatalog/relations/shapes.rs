@@ -358,3 +358,9 @@ pub(super) fn stored(schema: &str, name: &str) -> Option<&'static str> {
 pub(super) fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
     SHAPES.iter().filter(|(schema, ..)| *schema != "functions").chain(super::live::SHAPES)
 }
+
+/// Whether a relation of `pg_catalog` has such a column of this type.
+pub(crate) fn is_of_type(relation: &str, column: &str, of: &str) -> bool {
+    let columns = stored("pg_catalog", relation).unwrap_or_default().split_whitespace();
+    columns.filter_map(|one| one.split_once(':')).any(|(name, its)| name == column && its == of)
+}
