@@ -27,7 +27,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::types::clock;
 use terrace_engine::{Catalog, ColumnDef, DataType, Datum, EngineError, Result, Table};
-use terrace_grammar::statement::{CreateTableAs, Discard, Execute, Explain, Expr, Ident, Prepare, Statement, TypeName, Written};
+use terrace_grammar::statement::{
+    CreateTableAs, Discard, Execute, Explain, Expr, Ident, Prepare, Statement, TypeName, Written,
+};
 use terrace_storage::ObjectId;
 
 /// A prepared statement that has a name.

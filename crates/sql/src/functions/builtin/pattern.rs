@@ -350,7 +350,9 @@ impl Translation<'_> {
                     return Err(unbalanced());
                 }
                 match name.as_str() {
-                    name if let Some(class) = classes::named(name, self.mode.any_case) => self.read.made.push_str(class),
+                    name if let Some(class) = classes::named(name, self.mode.any_case) => {
+                        self.read.made.push_str(class)
+                    }
                     "<" | ">" => return Err(refused("[[:<:]] and [[:>:]]")),
                     _ => return Err(invalid("invalid character class")),
                 }
