@@ -15,11 +15,12 @@ use crate::functions::json::make::{self, Made};
 use crate::plan::resolve;
 use crate::values::arrays::is_array;
 use crate::values::decimal::is_decimal;
-use crate::values::{engine_type, field_type};
+use crate::values::{engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
-use datafusion::logical_expr::expr::Unnest;
+use datafusion::logical_expr::expr::{Placeholder, Unnest};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit};
+use std::sync::Arc;
 use terrace_engine::DataType;
 use terrace_grammar::statement::{At, Call};
 
@@ -108,7 +109,8 @@ impl Binder<'_> {
             args.push(lit(1i32));
         }
         let to = DataType::Numeric(None);
-        let cast = args.into_iter().map(|arg| self.cast_to(arg, to, &scope.schema)).collect::<Result<Vec<Expr>>>()?;
+        let cast = args.into_iter().map(|arg| self.cast_to(told(arg, to), to, &scope.schema));
+        let cast = cast.collect::<Result<Vec<Expr>>>()?;
         match calls::call("numeric series", cast, &scope.schema)? {
             Some(made) => self.made(made, &scope.schema).map(Some),
             None => Ok(None),
@@ -129,7 +131,8 @@ impl Binder<'_> {
             }
         }
         let to = if wide { DataType::Int8 } else { DataType::Int4 };
-        let cast = args.into_iter().map(|arg| self.cast_to(arg, to, &scope.schema)).collect::<Result<Vec<Expr>>>()?;
+        let cast = args.into_iter().map(|arg| self.cast_to(told(arg, to), to, &scope.schema));
+        let cast = cast.collect::<Result<Vec<Expr>>>()?;
         match calls::call("whole series", cast, &scope.schema)?.filter(|_| typed) {
             Some(made) => self.made(made, &scope.schema).map(Some),
             None => Ok(None),
@@ -270,4 +273,14 @@ pub(super) fn spread(rows: LogicalPlanBuilder, columns: Vec<Column>) -> Result<L
     let schema = rows.schema().clone();
     let plan = LogicalPlanBuilder::from(rows).unnest_columns_with_options(columns, options)?.build()?;
     Ok(resolve::node(plan, &schema)?.data)
+}
+
+/// A parameter whose type nobody has told is of this one.
+fn told(arg: Expr, of: DataType) -> Expr {
+    match arg {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) })
+        }
+        arg => arg,
+    }
 }

@@ -1,7 +1,7 @@
 //! DataFusion's rules, wrapped so that each asks before its steps whether the statement may go on: it may have been
 //! cancelled, have timed out, or have taken too much memory. Planning never waits, so nothing else would notice. Behind
 //! each rule, long conditions become flat ones again ([`long_conditions`](super::long_conditions)).
-use super::long_conditions::flattened;
+use super::long_conditions::{flattened, with_stack};
 use crate::error::tunnel;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -38,7 +38,7 @@ impl OptimizerRule for Asking<dyn OptimizerRule + Send + Sync> {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         crate::memory::check().map_err(tunnel)?;
-        flattened(self.0.rewrite(plan, config)?)
+        with_stack(plan, |plan| flattened(self.0.rewrite(plan, config)?))
     }
 }
 
