@@ -70,18 +70,28 @@ async fn n27_aggregates_of_the_outer_query() {
     let mut c = tables().await;
     for sql in [
         "SELECT id, (SELECT max(t.i) FROM ta) FROM t",
-        "SELECT (SELECT count(t.i) FROM ta LIMIT 1) FROM t",
-        "SELECT (SELECT max(t.id)) FROM t",
-        "SELECT (SELECT max(t.id) FILTER (WHERE t.i > 0)) FROM t",
-        "SELECT (SELECT count(*) FROM ta HAVING max(t.id) = 3) FROM t",
-        "SELECT max(id) FROM t HAVING (SELECT max(t.id) FROM ta LIMIT 1) = 3",
-        "SELECT (SELECT (SELECT max(t.id) FROM tb LIMIT 1) FROM ta LIMIT 1) FROM t",
-        "SELECT id FROM t GROUP BY id HAVING EXISTS (SELECT max(t.id) FROM ta)",
         "UPDATE t SET f = f WHERE id = (SELECT max(t.id) FROM ta)",
         "DELETE FROM ta WHERE EXISTS (SELECT max(ta.f) FROM tb)",
     ] {
-        c.fails(sql, "0A000").await;
+        c.fails(sql, "42803").await;
     }
+    for (sql, answer) in [
+        ("SELECT (SELECT count(t.i) FROM ta LIMIT 1) FROM t", "2"),
+        ("SELECT (SELECT max(t.id)) FROM t", "3"),
+        ("SELECT (SELECT max(t.id) FILTER (WHERE t.i > 0)) FROM t", "3"),
+        ("SELECT (SELECT count(*) FROM ta HAVING max(t.id) = 3) FROM t", "2"),
+        ("SELECT max(id) FROM t HAVING (SELECT max(t.id) FROM ta LIMIT 1) = 3", "3"),
+        ("SELECT (SELECT (SELECT max(t.id) FROM tb LIMIT 1) FROM ta LIMIT 1) FROM t", "3"),
+        ("SELECT (SELECT sum(t.id) + max(ta.f) FROM ta) FROM t", "8"),
+        ("SELECT (SELECT max(t.id) FROM ta WHERE ta.id = 7) FROM t", "NULL"),
+        ("SELECT (SELECT ta.f FROM ta ORDER BY max(t.id), ta.f LIMIT 1) FROM t", "1"),
+        ("SELECT (WITH w AS (SELECT max(t.id) m) SELECT m FROM w) FROM t", "3"),
+    ] {
+        c.rows(sql, &[answer]).await;
+    }
+    let each = "SELECT id FROM t GROUP BY id HAVING EXISTS (SELECT max(t.id) FROM ta) ORDER BY id";
+    c.rows(each, &["1", "2", "3"]).await;
+    c.rows("SELECT (SELECT sum(t.id + ta.f) FROM ta) s FROM t ORDER BY s", &["5", "7", "9"]).await;
     c.rows("SELECT id, (SELECT max(ta.f) FROM ta WHERE ta.id = t.id) m FROM t", &["1|1", "2|2", "3|NULL"]).await;
 }
 
