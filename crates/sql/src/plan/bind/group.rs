@@ -350,7 +350,7 @@ fn check_above(expr: &Expr, schema: &DFSchema, scope: &Scope<'_>, computed: bool
     }
 }
 
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery)
         | Expr::Exists(Exists { subquery, .. })

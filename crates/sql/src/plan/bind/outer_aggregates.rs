@@ -4,13 +4,13 @@
 //!    queries within it. It must be allowed where the subquery stands (42803).
 //! 2. The outer query computes it beside its own aggregates, as a column; the subquery names that column.
 //! 3. With a query in its arguments, or where the outer one is no SELECT, it is refused (0A000).
-use super::group::{collected_in, replaced};
+use super::group::{collected_in, replaced, subquery_of};
 use super::scope::Scope;
 use super::{Binder, Result, unsupported};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, Sort as By};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery};
+use datafusion::logical_expr::expr::Sort as By;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use terrace_engine::EngineError;
 
 /// What an aggregate is called with.
@@ -106,16 +106,6 @@ pub(super) fn home_of<'s>(parts: &Called, scope: &Scope<'s>) -> Result<Option<&'
         around = query.around;
     }
     Ok(None)
-}
-
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
-    match expr {
-        Expr::ScalarSubquery(subquery)
-        | Expr::Exists(Exists { subquery, .. })
-        | Expr::InSubquery(InSubquery { subquery, .. })
-        | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
-        _ => None,
-    }
 }
 
 impl Binder<'_> {
