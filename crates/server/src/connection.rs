@@ -412,7 +412,7 @@ impl Connection {
         for sql in statements {
             if several {
                 // Also after a COMMIT among them.
-                self.session.begin_pipeline();
+                self.session.begin_message().await;
             }
             let prepared = Box::pin(self.session.prepare_to_run(&sql)).await?;
             if !prepared.parameters.is_empty() {

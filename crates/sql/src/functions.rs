@@ -22,6 +22,7 @@ pub(crate) mod enums;
 pub(crate) mod framed;
 pub(crate) mod interval;
 pub(crate) mod json;
+pub(crate) mod nulls;
 pub(crate) mod ordered;
 pub(crate) mod random;
 pub(crate) mod rows;

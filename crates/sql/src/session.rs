@@ -217,7 +217,7 @@ impl Session {
 
     pub fn status(&self) -> TxnStatus {
         match self.shared.block() {
-            Block::None | Block::Pipeline => TxnStatus::Idle,
+            Block::None | Block::Pipeline | Block::Message => TxnStatus::Idle,
             Block::Explicit => TxnStatus::InTransaction,
             Block::Failed => TxnStatus::Failed,
         }
@@ -292,13 +292,26 @@ impl Session {
         }
     }
 
-    /// From here to `sync`, statements outside a block are one transaction: a simple query of several statements, or
-    /// the messages of the extended protocol between two Syncs.
+    /// From here to `sync`, statements outside a block are one transaction: the messages of the extended protocol between
+    /// two Syncs.
     pub fn begin_pipeline(&mut self) {
         let mut block = self.shared.block.lock();
         if *block == Block::None {
             *block = Block::Pipeline;
         }
+    }
+
+    /// The same for a simple query of several statements, before each of them. Their transaction begins at once, so
+    /// that `default_transaction_*` are of those after it.
+    pub async fn begin_message(&mut self) {
+        {
+            let mut block = self.shared.block.lock();
+            if *block != Block::None {
+                return;
+            }
+            *block = Block::Message;
+        }
+        self.ensure_transaction().await;
     }
 
     /// Parses one statement. `types`: parameter types the client stated.
@@ -740,8 +753,9 @@ impl Session {
         self.shared.cell.lock().await.timed = false;
         let alone = {
             let mut block = self.shared.block.lock();
-            if *block == Block::Pipeline {
+            if matches!(*block, Block::Pipeline | Block::Message) {
                 *block = Block::None;
+                self.isolation = None;
             }
             *block == Block::None
         };

@@ -263,7 +263,7 @@ impl Settings {
             idle_in_transaction: timeout("idle_in_transaction_session_timeout"),
             idle_session: timeout("idle_session_timeout"),
         };
-        self.isolation = match self.state.now["default_transaction_isolation"].as_str() {
+        self.isolation = match self.begun()["default_transaction_isolation"].as_str() {
             "repeatable read" => Isolation::RepeatableRead,
             "serializable" => Isolation::Serializable,
             _ => Isolation::ReadCommitted,
@@ -293,8 +293,8 @@ impl Settings {
             },
         };
         self.synchronous_commit = self.state.now["synchronous_commit"] != "off";
-        self.read_only = Self::shown(&self.state.now, "transaction_read_only") == "on";
-        self.deferrable = Self::shown(&self.state.now, "transaction_deferrable") == "on";
+        self.read_only = self.shown_now("transaction_read_only") == "on";
+        self.deferrable = self.shown_now("transaction_deferrable") == "on";
     }
 
     fn restore(&mut self, state: State) {
@@ -332,7 +332,9 @@ impl Settings {
 
     /// Whether the transaction was read-only when its last savepoint was made.
     pub(crate) fn was_read_only(&self) -> bool {
-        self.savepoints.last().is_some_and(|state| Self::shown(&state.now, "transaction_read_only") == "on")
+        self.savepoints
+            .last()
+            .is_some_and(|state| Self::shown((&state.now, self.begun()), "transaction_read_only") == "on")
     }
 
     /// As it was at the savepoint of that number, which stays.
@@ -392,25 +394,35 @@ impl Settings {
         Ok(())
     }
 
-    fn shown<'v>(values: &'v Values, key: &str) -> &'v str {
+    /// `begun`: the values with which the transaction has begun.
+    fn shown<'v>((values, begun): (&'v Values, &'v Values), key: &str) -> &'v str {
         match (key, values.get(key).map_or("", String::as_str)) {
-            ("transaction_read_only", "") => &values["default_transaction_read_only"],
-            ("transaction_deferrable", "") => &values["default_transaction_deferrable"],
+            ("transaction_read_only", "") => &begun["default_transaction_read_only"],
+            ("transaction_deferrable", "") => &begun["default_transaction_deferrable"],
             (_, value) => value,
         }
+    }
+
+    fn shown_now(&self, key: &str) -> &str {
+        Self::shown((&self.state.now, self.begun()), key)
+    }
+
+    /// The values with which the open transaction has begun: its modes are theirs, whatever is set meanwhile.
+    fn begun(&self) -> &Values {
+        &self.before.as_ref().unwrap_or(&self.state).now
     }
 
     /// The parameter's name as SHOW writes it, and its value.
     pub(crate) fn show(&self, name: &str) -> Result<(Key, String)> {
         let key = self.key(name)?;
-        let value = Self::shown(&self.state.now, &key).to_string();
+        let value = self.shown_now(&key).to_string();
         Ok((key, value))
     }
 
     /// All but the client's own, as PostgreSQL lists them.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let listed = self.state.now.keys().filter(|name| !name.contains('.') && !OF_ROLES.contains(&&***name));
-        listed.map(|name| (&**name, Self::shown(&self.state.now, name)))
+        listed.map(|name| (&**name, self.shown_now(name)))
     }
 
     pub(crate) fn reset(&mut self, name: &str, local: bool) -> Result<()> {
@@ -432,7 +444,7 @@ impl Settings {
     /// Name, and the value in force, after RESET, and without anybody's asking.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, &str, &str, &'static str)> {
         let one = |(name, boot): (&'static str, &'static str)| {
-            let (now, initial) = (Self::shown(&self.state.now, name), Self::shown(&self.initial, name));
+            let (now, initial) = (self.shown_now(name), Self::shown((&self.initial, &self.initial), name));
             (name, now, initial, if boot.is_empty() && of_transaction(name) { "off" } else { boot })
         };
         known().filter(|(name, _)| !OF_ROLES.contains(name)).map(one)

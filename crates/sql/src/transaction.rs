@@ -154,8 +154,17 @@ pub(crate) enum Block {
     None,
     /// Several statements up to `sync`.
     Pipeline,
+    /// Several statements of one simple query: the same, and commands may need or refuse it as they do an explicit one.
+    Message,
     /// BEGIN.
     Explicit,
     /// BEGIN, and a statement failed: nothing is open any more but what a savepoint keeps.
     Failed,
+}
+
+impl Block {
+    /// Whether commands run that can only be used in transaction blocks.
+    pub(crate) fn is_transaction_block(self) -> bool {
+        matches!(self, Block::Message | Block::Explicit)
+    }
 }

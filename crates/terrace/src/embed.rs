@@ -286,9 +286,10 @@ impl Session {
     }
 
     async fn execute_all(&mut self, statements: Vec<String>) -> Result<u64> {
-        self.sql.begin_pipeline();
         let mut result = Ok(0);
         for text in &statements {
+            // Also after a COMMIT among them.
+            within(&self.runtime, self.sql.begin_message()).await;
             result = self.count(Query::Text(text), &[]).await;
             if result.is_err() {
                 break;

@@ -50,6 +50,33 @@ async fn strings_of_statements_with_blocks_in_them() {
     assert_eq!(rows(&c, "SHOW transaction_isolation").await.unwrap(), ["read committed"]);
 }
 
+/// A string of several statements is a transaction block to commands that need or refuse one.
+#[tokio::test]
+async fn commands_of_blocks_in_strings_of_statements() {
+    let server = Server::start().await;
+    let c = server.client().await;
+    c.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
+    for sql in ["VACUUM; SELECT 1", "SELECT 1; COMMIT; VACUUM", "CREATE INDEX CONCURRENTLY ON t (a); SELECT 1"] {
+        assert_eq!(state(c.batch_execute(sql).await), "25001", "{sql}");
+    }
+    for sql in ["LOCK TABLE t; SELECT 1", "DECLARE c CURSOR FOR SELECT 1; FETCH ALL FROM c"] {
+        c.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    for sql in ["SAVEPOINT a; SELECT 1", "SELECT 1; COMMIT AND CHAIN"] {
+        assert_eq!(state(c.batch_execute(sql).await), "25P01", "{sql}");
+    }
+    assert_eq!(state(c.batch_execute("SET TRANSACTION READ ONLY; INSERT INTO t VALUES (1)").await), "25006");
+    c.batch_execute("INSERT INTO t VALUES (1)").await.unwrap();
+    // Defaults are of the transactions that begin later.
+    c.batch_execute("SET default_transaction_read_only = on; INSERT INTO t VALUES (2)").await.unwrap();
+    assert_eq!(state(c.batch_execute("INSERT INTO t VALUES (3)").await), "25006");
+    c.batch_execute("BEGIN READ WRITE; SET default_transaction_read_only = off; INSERT INTO t VALUES (3); COMMIT")
+        .await
+        .unwrap();
+    c.batch_execute("INSERT INTO t VALUES (4)").await.unwrap();
+    assert_eq!(rows(&c, "SELECT a FROM t ORDER BY a").await.unwrap(), ["1", "2", "3", "4"]);
+}
+
 #[tokio::test]
 async fn a_suspended_portal_beside_other_statements() {
     let server = Server::start().await;

@@ -7,6 +7,7 @@
 //!    them: their scale is PostgreSQL's then (the larger one; of a product the sum). All else of numerics is plain.
 use crate::error::tunnel;
 use crate::functions::convert::convert_array;
+use crate::functions::nulls;
 use crate::values::arrow_type;
 use crate::values::decimal::{collected, decimals, is_decimal};
 use datafusion::arrow::array::PrimitiveArray;
@@ -18,6 +19,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -118,6 +120,15 @@ impl ScalarUDFImpl for Checked {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }
         Ok(ColumnarValue::Array(result))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if !nulls::decide(&args)? {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let types = args.iter().map(|arg| info.get_data_type(arg)).collect::<Result<Vec<DataType>>>()?;
+        let null = ScalarValue::try_from(&self.return_type(&types)?)?;
+        Ok(ExprSimplifyResult::Simplified(Expr::Literal(null, None)))
     }
 }
 

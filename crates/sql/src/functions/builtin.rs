@@ -46,7 +46,7 @@ mod text;
 mod times;
 
 pub(crate) use bytes::LIKE as BYTES_LIKE;
-pub(crate) use regex::{matches, split};
+pub(crate) use regex::{first_match, matches, split};
 
 pub(crate) use known::{is_known_aggregate, is_known_function, window_arguments};
 
@@ -628,11 +628,6 @@ pub fn row_text(array: &ArrayRef) -> Result<ArrayRef> {
         Some(format!("({})", fields.join(",")))
     };
     Ok(Arc::new((0..rows.len()).map(row).collect::<StringArray>()))
-}
-
-/// Arguments that mean something else to DataFusion's function are put as it takes them.
-pub(crate) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
-    regex::prepare(call, schema)
 }
 
 /// A regular expression, of an operator, as it is matched here. `any_case`: in small letters and capitals alike.

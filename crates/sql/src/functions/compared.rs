@@ -4,7 +4,7 @@ use crate::error::tunnel;
 use crate::functions::arrays::keys as arrays;
 use crate::functions::{interval, json, rows};
 use crate::values::arrays::{is_array, items_of};
-use crate::values::{decimal, engine_type};
+use crate::values::{arrow_type, decimal, engine_type};
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
-use terrace_engine::EngineError;
+use terrace_engine::{DataType, EngineError};
 
 /// How values of a type are compared.
 pub(crate) enum By {
@@ -44,6 +44,21 @@ pub(crate) fn by(data_type: &ArrowType) -> By {
         },
         ArrowType::Struct(_) => By::Key,
         _ => By::Themselves,
+    }
+}
+
+/// Whether two equal values may be kept as different bytes. Floats that stand alone are made one where it matters.
+pub(crate) fn is_kept_in_many_ways(of: &ArrowType) -> bool {
+    let within_others = |of: &ArrowType| of.is_floating() || is_kept_in_many_ways(of);
+    match of {
+        ArrowType::Interval(_) | ArrowType::LargeBinary => true,
+        of if decimal::is_decimal(of) => true,
+        of if is_array(of) => match engine_type(of).and_then(DataType::item) {
+            Some(item) => within_others(&arrow_type(item)),
+            None => true,
+        },
+        ArrowType::Struct(fields) => fields.iter().any(|field| within_others(field.data_type())),
+        _ => false,
     }
 }
 

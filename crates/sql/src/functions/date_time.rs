@@ -555,12 +555,15 @@ fn date_trunc(part: Part, array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef> 
         let cut = micros_of(array)?.iter().map(cut).collect::<Result<PrimitiveArray<TimestampMicrosecondType>>>()?;
         return Ok(Arc::new(cut));
     }
-    // Units begin when they do in the session's zone.
+    // Units begin when they do in the session's zone. An hour that clocks show twice is cut where it is.
     let zone = Zone::current();
     let moments = moments_of(array)?;
-    let cut = moments.iter().map(|v| match cut(v.map(|v| zone.local(v)))? {
-        Some(local) => zone.utc(local).map(Some).ok_or_else(|| tunnel(time_out_of_range())),
-        None => Ok(None),
+    let cut = moments.iter().map(|v| {
+        let Some(v) = v else { return Ok(None) };
+        let local = zone.local(v);
+        let Some(begin) = cut(Some(local))? else { return Ok(None) };
+        let moment = if part.is_of_day() { v.checked_sub(local - begin) } else { zone.utc(begin) };
+        moment.map(Some).ok_or_else(|| tunnel(time_out_of_range()))
     });
     moments_from(cut)
 }

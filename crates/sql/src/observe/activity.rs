@@ -53,7 +53,7 @@ impl Now {
 
     fn settle(&mut self, block: Block, at: i64) {
         self.state = match block {
-            Block::None | Block::Pipeline => State::Idle,
+            Block::None | Block::Pipeline | Block::Message => State::Idle,
             Block::Explicit => State::IdleInTransaction,
             Block::Failed => State::IdleInTransactionAborted,
         };

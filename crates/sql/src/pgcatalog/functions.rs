@@ -322,8 +322,9 @@ fn about_values() -> Vec<Entry> {
             Ok(Arc::new(Int32Array::from((0..c.rows).map(code).collect::<Result<Vec<_>>>()?)))
         }),
         ("clock_timestamp", crate::values::arrow_type(terrace_engine::DataType::Timestamptz), |c| {
-            let now = c.info.system.as_ref().map(|s| s.observed.now_micros());
-            let times = TimestampMicrosecondArray::from(vec![now; c.rows]);
+            // Of each row its own.
+            let now = |_| c.info.system.as_ref().map(|s| s.observed.now_micros());
+            let times: TimestampMicrosecondArray = (0..c.rows).map(now).collect();
             Ok(Arc::new(times.with_timezone(crate::values::UTC)))
         }),
         ("gen_random_uuid", DataType::FixedSizeBinary(16), random::uuids),

@@ -21,7 +21,7 @@
 //! Report for Arrow 59 and DataFusion 55.2: `eq` of floats compares bits, so `0.0 = -0.0` is false in filters, joins
 //! and GROUP BY. SQL needs IEEE 754's equality there.
 use crate::error::tunnel;
-use crate::functions::compared::{By, by, canonical, key_of, no_equality, not_compared, wrap_of};
+use crate::functions::compared::{By, by, canonical, is_kept_in_many_ways, key_of, no_equality, not_compared, wrap_of};
 use crate::functions::convert::value_alone;
 use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
@@ -141,8 +141,21 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
             Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(projected)))))
         }
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, schema),
+        LogicalPlan::RecursiveQuery(query) if query.is_distinct => {
+            // DataFusion tells the rows of a round from earlier ones by their bytes.
+            match schema.fields().iter().find(|field| is_kept_in_many_ways(field.data_type())) {
+                Some(field) => Err(tunnel(recursion_refused(field.data_type()))),
+                None => Ok(Transformed::no(LogicalPlan::RecursiveQuery(query))),
+            }
+        }
         other => Ok(Transformed::no(other)),
     }
+}
+
+fn recursion_refused(of: &ArrowType) -> EngineError {
+    let name = builtin::type_name(of);
+    EngineError::unsupported(format!("UNION of WITH RECURSIVE with a column of type {name} is not supported yet"))
+        .with_hint("Take UNION ALL, or cast the column in both terms: a numeric to numeric(p, s).")
 }
 
 /// Of what is no plain numeric, what is sorted first tells the groups: it goes by itself.

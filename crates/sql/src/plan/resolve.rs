@@ -249,11 +249,7 @@ fn function(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     if let Some(resolved) = choosers::resolved(&call, schema)? {
         return Ok(resolved);
     }
-    let mut chosen = builtin::choose(call, schema)?;
-    if let Expr::ScalarFunction(call) = &mut chosen {
-        builtin::prepare(call, schema)?;
-    }
-    Ok(chosen)
+    builtin::choose(call, schema)
 }
 
 /// An operand with its final type, for code that asks for the type while the query is planned.

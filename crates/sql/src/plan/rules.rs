@@ -17,6 +17,7 @@ mod lists_apart;
 mod long_conditions;
 mod marks;
 mod membership;
+mod null_conditions;
 mod projections;
 mod properties;
 mod set_operations;
@@ -52,6 +53,7 @@ pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         "common_sub_expression_eliminate" => Arc::new(common_expressions::CommonExpressions::default()),
         _ => rule,
     })
+    .chain([Arc::new(null_conditions::NullConditions) as Arc<dyn OptimizerRule + Send + Sync>])
     .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])
     .map(asking::logical)
     .collect()

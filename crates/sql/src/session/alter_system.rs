@@ -3,7 +3,6 @@
 use crate::error::unsupported;
 use crate::session::Session;
 use crate::statement::outcome::{Outcome, command};
-use crate::transaction::Block;
 use terrace_engine::{EngineError, Result};
 use terrace_grammar::statement::{AlterSystem, SettingValueKind};
 use tokio::sync::oneshot;
@@ -14,7 +13,7 @@ impl Session {
             return Err(EngineError::new("42501", "permission denied to change settings of the server")
                 .with_hint("Only superusers may use ALTER SYSTEM."));
         }
-        if self.shared.block() == Block::Explicit {
+        if self.shared.block().is_transaction_block() {
             return Err(EngineError::new("25001", "ALTER SYSTEM cannot run inside a transaction block"));
         }
         let settings = self.database.system.get().ok_or_else(|| unsupported("ALTER SYSTEM without a server"))?;

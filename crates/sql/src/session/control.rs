@@ -81,7 +81,7 @@ impl Session {
                 }
             },
             Command::Lock(lock) => {
-                if self.shared.block() != Block::Explicit {
+                if !self.shared.block().is_transaction_block() {
                     return Err(EngineError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
                 }
                 let done = self.in_transaction(prepared, ("LOCK TABLE", Task::Lock(lock)), parameters, token);
@@ -172,7 +172,8 @@ impl Session {
         self.end_cursors(committing.filter(|_| result.is_ok()));
         held.and(result)?;
         let outside = notice("25P01", "there is no transaction in progress");
-        let notices = if matches!(block, Block::None | Block::Pipeline) { vec![outside] } else { vec![] };
+        let notices =
+            if matches!(block, Block::None | Block::Pipeline | Block::Message) { vec![outside] } else { vec![] };
         Ok(Outcome::Command { tag: tag.into(), notices })
     }
 
@@ -264,7 +265,7 @@ impl Session {
             let settings = self.shared.settings.lock();
             (settings.read_only(), settings.was_read_only())
         };
-        if stays || !now || self.shared.block() != Block::Explicit {
+        if stays || !now || !self.shared.block().is_transaction_block() {
             return Ok(());
         }
         let refused = |message| Err(EngineError::new("25001", message));
@@ -328,7 +329,7 @@ impl Session {
             self.set_modes(modes, "default_transaction", false)?;
             return Ok(command("SET"));
         }
-        if self.shared.block() != Block::Explicit {
+        if !self.shared.block().is_transaction_block() {
             let warning = notice("25P01", "SET TRANSACTION can only be used in transaction blocks");
             return Ok(Outcome::Command { tag: "SET".into(), notices: vec![warning] });
         }
@@ -356,7 +357,7 @@ impl Session {
 
     /// Without a name, all constraints. A name without a schema means each constraint of that name.
     async fn set_constraints(&mut self, set: &SetConstraints) -> Result<Outcome> {
-        let in_block = self.shared.block() == Block::Explicit;
+        let in_block = self.shared.block().is_transaction_block();
         self.ensure_transaction().await;
         self.wait_for_snapshot().await;
         let mut slot = self.shared.cell.lock().await;

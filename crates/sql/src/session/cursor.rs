@@ -292,7 +292,7 @@ impl Session {
         let mut remaining =
             Remaining { stream, begun: None, over: false, failed: false, answered: 0, kept, memory: None, scroll };
         let block = self.shared.block();
-        if hold && block != Block::Explicit {
+        if hold && !block.is_transaction_block() {
             remaining.hold(self.pool()).await?;
         }
         // Outside of a block, its transaction has ended with its last row.
@@ -340,7 +340,7 @@ impl Session {
     /// Whether a cursor of that name may be declared now.
     fn may_declare(&self, declare: &Declare) -> Result<()> {
         let name = &declare.name.name;
-        if self.shared.block() != Block::Explicit && !declare.hold {
+        if !self.shared.block().is_transaction_block() && !declare.hold {
             return Err(EngineError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
         match self.cursors.contains_key(name) {

@@ -221,7 +221,7 @@ impl Session {
         match self.shared.block() {
             Block::None => false,
             Block::Pipeline => self.shared.cell.lock().await.txn.is_some(),
-            Block::Explicit | Block::Failed => true,
+            Block::Message | Block::Explicit | Block::Failed => true,
         }
     }
 

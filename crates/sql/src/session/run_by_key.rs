@@ -59,7 +59,7 @@ impl Session {
                     let engine = &self.database.engine;
                     (!still).then(|| engine.peek(by_key.version, table, index, key, show).ok())?
                 }
-                (Some(txn), Block::Pipeline | Block::Explicit) => {
+                (Some(txn), Block::Pipeline | Block::Message | Block::Explicit) => {
                     let usable = txn.try_lock_table(table, false) && txn.catalog().version() == by_key.version;
                     let show = |_, _, row: RowView<'_>| look_up.show(row, show);
                     usable.then(|| txn.peek(table, index, key, show).ok())?
@@ -86,7 +86,7 @@ impl Session {
             Block::Failed => false,
             // Rows that nobody read to the end left their transaction open.
             Block::None => self.shared.cell.try_lock().is_ok_and(|slot| slot.txn.is_none()),
-            Block::Pipeline | Block::Explicit => true,
+            Block::Pipeline | Block::Message | Block::Explicit => true,
         };
         let settings = self.shared.settings.lock();
         let may = (by_key.only_reads() || !settings.read_only()) && !settings.deferrable();

@@ -15,7 +15,7 @@ impl Session {
     fn require_block(&self, what: &str) -> Result<()> {
         match self.shared.block() {
             Block::Explicit | Block::Failed => Ok(()),
-            Block::None | Block::Pipeline => {
+            Block::None | Block::Pipeline | Block::Message => {
                 Err(EngineError::new("25P01", format!("{what} can only be used in transaction blocks")))
             }
         }

@@ -65,6 +65,10 @@ impl Run<'_> {
             }
             RenamedPart::Column(old) => {
                 let at = self.column(&table, old)?;
+                if table.columns[at].name == *to {
+                    let message = format!("column \"{to}\" of relation \"{}\" already exists", table.name);
+                    return Err(EngineError::new("42701", message));
+                }
                 let checks = stored::renamed(&table.checks, &table.columns[at].name, to)?;
                 let column = ColumnDef { name: to.clone(), ..table.columns[at].clone() };
                 let renamed = self.change_column(&table, at, column).await?;

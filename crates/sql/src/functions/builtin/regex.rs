@@ -15,13 +15,9 @@ mod similar;
 use super::pattern::{Mode, Pattern, translated};
 use super::text::text;
 use super::{Builtin, Overload, Run, Takes, wrong_arguments};
-use crate::error::tunnel;
 use crate::functions::bounded::PIECE;
 use crate::memory;
 use crate::memory::Asked;
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::expr::ScalarFunction;
 use regex::Regex;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input, MatchKind};
@@ -33,42 +29,17 @@ type Answer<T> = std::result::Result<T, EngineError>;
 const TEXT: Takes = Takes::Is(DataType::Text);
 const INT: Takes = Takes::Is(DataType::Int4);
 
-const fn theirs(takes: &'static [Takes], gives: DataType) -> Overload {
-    Overload { takes, more: false, gives, run: Run::Theirs }
-}
-
 const fn ours(takes: &'static [Takes], gives: DataType, run: fn(&[Datum]) -> Answer<Datum>) -> Overload {
     Overload { takes, more: false, gives, run: Run::Strict(run) }
 }
 
-/// What operators get for a pattern, and functions that say where it matches; and a text whose first match holds what
-/// it seems to.
+/// What operators get for a pattern.
 pub(super) const PATTERN: &str = "regex_pattern";
-const EXTENT: &str = "regex_extent";
-const MEASURED: &str = "regex_measured";
 
 pub(super) const TABLE: &[Builtin] = &[
     Builtin {
         name: PATTERN,
         overloads: &[ours(&[TEXT], DataType::Text, pattern), ours(&[TEXT, TEXT], DataType::Text, pattern)],
-    },
-    Builtin {
-        name: EXTENT,
-        overloads: &[
-            ours(&[TEXT], DataType::Text, |v| extent(text(&v[0])?, false).map(Datum::text)),
-            ours(&[TEXT, TEXT], DataType::Text, |v| extent(text(&v[0])?, true).map(Datum::text)),
-        ],
-    },
-    Builtin {
-        name: MEASURED,
-        overloads: &[
-            ours(&[TEXT, TEXT], DataType::Text, measured),
-            ours(&[TEXT, TEXT, TEXT], DataType::Text, measured),
-        ],
-    },
-    Builtin {
-        name: "regexp_match",
-        overloads: &[theirs(&[TEXT, TEXT], DataType::Text), theirs(&[TEXT, TEXT, TEXT], DataType::Text)],
     },
     Builtin {
         name: "regexp_replace",
@@ -122,31 +93,8 @@ pub(super) const TABLE: &[Builtin] = &[
     },
 ];
 
-pub(crate) use places::{matches, split};
+pub(crate) use places::{first_match, matches, split};
 pub(super) use similar::part as similar_part;
-
-/// `regexp_match` is DataFusion's: its pattern is put as it takes it, its text is looked at first.
-pub(super) fn prepare(call: &mut ScalarFunction, schema: &DFSchema) -> Result<()> {
-    if call.func.name() != "regexp_match" || call.args.len() < 2 {
-        return Ok(());
-    }
-    if matches!(&call.args[1], Expr::ScalarFunction(f) if f.func.name() == EXTENT) {
-        return Ok(());
-    }
-    let any_case = match call.args.get(2) {
-        None | Some(Expr::Literal(ScalarValue::Utf8(None), _)) => false,
-        Some(Expr::Literal(ScalarValue::Utf8(Some(flags)), _)) if flags == "i" => true,
-        Some(_) => {
-            return Err(tunnel(EngineError::unsupported("flags of regexp_match other than \"i\" are not supported")));
-        }
-    };
-    call.args[0] = super::called(MEASURED, call.args.clone(), schema)?;
-    // The pattern says what its flag does.
-    let flag = if any_case { call.args.pop() } else { None };
-    let pattern = std::mem::take(&mut call.args[1]);
-    call.args[1] = super::called(EXTENT, std::iter::once(pattern).chain(flag).collect(), schema)?;
-    Ok(())
-}
 
 /// What the operators get: the pattern, and whether there is a flag behind it (which is "i").
 fn pattern(values: &[Datum]) -> Answer<Datum> {
@@ -308,18 +256,6 @@ fn count(values: &[Datum]) -> Answer<Datum> {
 
 /// Matches between two looks at whether the statement may go on.
 const LOOK: i32 = 4096;
-
-/// The text itself, if what its first match holds is told by Rust's regular expressions.
-fn measured(values: &[Datum]) -> Answer<Datum> {
-    let (of, pattern) = (text(&values[0])?, text(&values[1])?);
-    let flags = Flags::of(values.get(2), None)?;
-    with_matcher(pattern, &flags, |matcher| {
-        let Some(found) = matcher.find(of, 0)? else { return Ok(()) };
-        let first = matcher.regex.find(of).map(|m| (m.start(), m.end()));
-        if first == Some(found) { Ok(()) } else { Err(another_share()) }
-    })?;
-    Ok(values[0].clone())
-}
 
 /// `substring(text from pattern)`: what the first group took, or all that matched where there is none.
 pub(super) fn substring(values: &[Datum]) -> Answer<Datum> {

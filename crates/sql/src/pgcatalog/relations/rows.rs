@@ -10,13 +10,14 @@ use crate::parse::shown;
 use crate::parse::stored::{Stored, key_name};
 use crate::pgcatalog::schema_of_table;
 use crate::values::typmod;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{DefaultOf, FIRST_OWNER, Grant, Member, Securable, THE_DATABASE};
 use terrace_engine::catalog::comments::OF_CONSTRAINT;
 use terrace_engine::catalog::roles::members_of_system;
 use terrace_engine::types::EnumType;
 use terrace_engine::types::enums::Label;
-use terrace_engine::{Among, ColumnDef, RelationName, Role, Space};
+use terrace_engine::{Among, ColumnDef, DataType, RelationName, Role, Space};
 use terrace_grammar::quoted;
 use terrace_storage::ObjectId;
 
@@ -415,7 +416,7 @@ fn class(catalog: &Catalog, table: &Table) -> Vec<Row> {
         relacl: acl_row(catalog, table.oid), relam: HEAP_AM_OID,
         relfilenode: table.oid.0, reltuples: rows, relpages: pages, relhasindex: !table.indexes.is_empty(),
         relpersistence: persistence(table),
-        relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: table.columns.len() as i16,
+        relkind: if crate::values::is_sequence(table) { "S" } else { "r" }, relnatts: columns(table).len() as i16,
         relchecks: table.checks.len() as i16, relhastriggers: table.has_foreign_keys(), relispopulated: true,
         relreplident: "d",
     }];
@@ -462,6 +463,15 @@ fn attribute_row(relation: u32, number: i16, column: &terrace_engine::ColumnDef,
     }
 }
 
+/// Those that there are to users: a sequence keeps more in its row than it shows.
+fn columns(table: &Table) -> Cow<'_, [ColumnDef]> {
+    if !crate::values::is_sequence(table) {
+        return Cow::Borrowed(&table.columns);
+    }
+    let shown = [("last_value", DataType::Int8), ("log_cnt", DataType::Int8), ("is_called", DataType::Bool)];
+    shown.map(|(name, of)| ColumnDef::new(name, of).not_null()).to_vec().into()
+}
+
 pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
     let own = |(number, column): (i16, &ColumnDef)| match column.computed() {
         // Nobody sees it.
@@ -471,7 +481,7 @@ pub(super) fn attribute_rows(table: &Table) -> Vec<Row> {
         }
         None => attribute_row(table.oid.0, number, column, true),
     };
-    let mut rows: Vec<Row> = (1i16..).zip(&table.columns).map(own).collect();
+    let mut rows: Vec<Row> = (1i16..).zip(&*columns(table)).map(own).collect();
     for index in &table.indexes {
         let mut names: Vec<String> = vec![];
         for (number, at) in (1i16..).zip(index_columns(index)) {

@@ -24,7 +24,7 @@ const SETS_MAX: usize = 4096;
 
 /// What rows are grouped by: the expressions of each set, in their order.
 pub(super) struct Groups {
-    sets: Vec<Vec<Expr>>,
+    pub(super) sets: Vec<Vec<Expr>>,
     /// Whether there is GROUP BY.
     written: bool,
 }

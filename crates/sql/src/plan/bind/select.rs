@@ -90,7 +90,8 @@ impl Binder<'_> {
         }
         let before = scope.named.borrow().len();
         let mut parts = self.parts(query, select, &scope)?;
-        let groups = self.groups(select, &parts, &scope)?;
+        let mut groups = self.groups(select, &parts, &scope)?;
+        plan = self.unnested_keys(plan, &mut groups, &mut parts)?;
         plan = self.grouped(plan, groups, &mut parts, &scope, before)?;
         if let Some(having) = parts.having.take() {
             plan = LogicalPlanBuilder::from(plan).having(having)?.build()?;

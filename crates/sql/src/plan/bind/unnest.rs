@@ -2,9 +2,9 @@
 //!
 //! 1. Those of a list of SELECT go row by row beside each other. Where one has ended before another, it is NULL.
 //! 2. They are computed behind groups and windows, before DISTINCT, ORDER BY and LIMIT. What ORDER BY leaves open is
-//!    in the order of the items.
+//!    in the order of the items. Those that are grouped by are computed before the groups.
 //! 3. Of no items, and of NULL, there are no rows.
-use super::group::{collected, replaced};
+use super::group::{Groups, collected, collected_in, replaced};
 use super::scope::{Clause, Scope};
 use super::select::{Order, Parts};
 use super::{Binder, Placed, Result, system, unsupported, wrong};
@@ -176,7 +176,7 @@ impl Binder<'_> {
 
     pub(super) fn rows_of_list(&self, array: Expr, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let clause = scope.clause.get();
-        if !matches!(clause, Clause::Items | Clause::Order) {
+        if !matches!(clause, Clause::Items | Clause::Order | Clause::Group) {
             let message = format!("set-returning functions are not allowed in {}", clause.name());
             return wrong(at, "0A000", message);
         }
@@ -227,21 +227,11 @@ impl Binder<'_> {
 
     /// Invariants 1 and 2.
     pub(super) fn unnested(&self, plan: LogicalPlan, parts: &mut Parts, distinct: bool) -> Result<LogicalPlan> {
-        let found = collected(parts, &|expr| matches!(expr, Expr::Unnest(_)))?;
+        let found = collected(parts, &is_unnest)?;
         if found.is_empty() {
             return Ok(plan);
         }
-        let mut columns: Vec<Expr> = super::from::columns(&plan).collect();
-        let (mut known, mut names) = (vec![], vec![]);
-        for expr in found {
-            let Expr::Unnest(Unnest { expr: array, .. }) = &expr else { unreachable!("they were collected") };
-            let name = self.column_name("unnest");
-            columns.push(array.as_ref().clone().alias(&name));
-            let column = Column::new_unqualified(name);
-            known.push((expr, Expr::Column(column.clone())));
-            names.push(column);
-        }
-        assert_eq!(known.len(), names.len(), "invariant 1: a column for each");
+        let Lists { mut columns, known, mut names } = self.lists_of(&plan, found);
         if !parts.order.is_empty() && !distinct {
             // PostgreSQL takes lists apart when the rows are in order: those of one stay in theirs.
             let lists = columns[columns.len() - names.len()..].iter().map(|list| list.clone().unalias()).collect();
@@ -255,6 +245,55 @@ impl Binder<'_> {
         parts.change(&mut |expr| replaced(expr, &known))?;
         Ok(plan)
     }
+
+    /// The same of those that are grouped by (invariant 2).
+    pub(super) fn unnested_keys(
+        &self,
+        plan: LogicalPlan,
+        groups: &mut Groups,
+        parts: &mut Parts,
+    ) -> Result<LogicalPlan> {
+        let mut found = vec![];
+        groups.sets.iter().flatten().try_for_each(|key| collected_in(key, &mut found, &is_unnest))?;
+        if found.is_empty() {
+            return Ok(plan);
+        }
+        let Lists { columns, known, names } = self.lists_of(&plan, found);
+        let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
+        for key in groups.sets.iter_mut().flatten() {
+            *key = replaced(std::mem::take(key), &known)?;
+        }
+        parts.change(&mut |expr| replaced(expr, &known))?;
+        Ok(plan)
+    }
+
+    fn lists_of(&self, plan: &LogicalPlan, calls: Vec<Expr>) -> Lists {
+        let mut columns: Vec<Expr> = super::from::columns(plan).collect();
+        let (mut known, mut names) = (vec![], vec![]);
+        for call in calls {
+            let Expr::Unnest(Unnest { expr: array, .. }) = &call else { unreachable!("they were collected") };
+            let name = self.column_name("unnest");
+            columns.push(array.as_ref().clone().alias(&name));
+            let column = Column::new_unqualified(name);
+            known.push((call, Expr::Column(column.clone())));
+            names.push(column);
+        }
+        assert_eq!(known.len(), names.len(), "invariant 1: a column for each");
+        Lists { columns, known, names }
+    }
+}
+
+/// Lists beside the columns of a plan.
+struct Lists {
+    columns: Vec<Expr>,
+    /// The calls that answer their items, and the columns that these are in then.
+    known: Vec<(Expr, Expr)>,
+    /// Of the lists.
+    names: Vec<Column>,
+}
+
+fn is_unnest(expr: &Expr) -> bool {
+    matches!(expr, Expr::Unnest(_))
 }
 
 /// Whether it is `information_schema._pg_expandarray`, of which JDBC's metadata are made.

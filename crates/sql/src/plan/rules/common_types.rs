@@ -42,7 +42,8 @@ pub(crate) fn settle(plan: LogicalPlan, branches: bool) -> Result<LogicalPlan> {
 fn adds_nothing(of: &ArrowType) -> bool {
     use ArrowType::*;
     enum_of(of).is_some()
-        || matches!(of, Binary | FixedSizeBinary(_) | Interval(_) | Time64(_) | LargeList(_))
+        || matches!(of, Binary | LargeBinary | BinaryView | FixedSizeBinary(_) | Interval(_) | Time64(_))
+        || matches!(of, LargeList(_) | Struct(_))
         || is_array(of)
 }
 

@@ -107,6 +107,17 @@ pub(super) const TABLE: &[Function] = &[
             array(DataType::Text, crate::functions::builtin::split(v)?.into_iter().map(Datum::text))
         })
     },
+    Function {
+        least: 2,
+        strict: true,
+        ..joins("regexp_match", &[TEXT, TEXT, TEXT], Slot::Texts, |_, v| {
+            let group = |taken: Option<String>| taken.map_or(Datum::Null, Datum::text);
+            match crate::functions::builtin::first_match(v)? {
+                Some(groups) => array(DataType::Text, groups.into_iter().map(group)),
+                None => Ok(Datum::Null),
+            }
+        })
+    },
     // `width_bucket(value, thresholds)`.
     Function {
         sees: true,

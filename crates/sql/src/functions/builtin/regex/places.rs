@@ -129,12 +129,27 @@ pub(crate) fn split(values: &[Datum]) -> Answer<Vec<String>> {
     })
 }
 
-/// What `regexp_matches(text, pattern, flags)` answers: what the groups of each match took; of a pattern without groups
-/// all that matched. Without the flag "g" it is the first match.
-pub(crate) fn matches(values: &[Datum]) -> Answer<Vec<Vec<Option<String>>>> {
+/// What the groups of a match took; of a pattern without groups all that matched.
+type Groups = Vec<Option<String>>;
+
+/// What `regexp_matches(text, pattern, flags)` answers: each match. Without the flag "g" it is the first one.
+pub(crate) fn matches(values: &[Datum]) -> Answer<Vec<Groups>> {
+    matches_by(values, &Flags::of(values.get(2), None)?)
+}
+
+/// What `regexp_match(text, pattern, flags)` answers.
+pub(crate) fn first_match(values: &[Datum]) -> Answer<Option<Groups>> {
+    let flags =
+        Flags::of(values.get(2), Some("regexp_match")).map_err(|error| match error.message.contains("\"global\"") {
+            true => error.with_hint("Use the regexp_matches function instead."),
+            false => error,
+        })?;
+    Ok(matches_by(values, &flags)?.pop())
+}
+
+fn matches_by(values: &[Datum], flags: &Flags) -> Answer<Vec<Groups>> {
     let (of, pattern) = (text(&values[0])?, text(&values[1])?);
-    let flags = Flags::of(values.get(2), None)?;
-    with_matcher(pattern, &flags, |matcher| {
+    with_matcher(pattern, flags, |matcher| {
         let groups = matcher.regex.captures_len() as i32 - 1;
         if groups > 0 {
             extent(pattern, flags.mode)?;
