@@ -37,7 +37,7 @@ class Connection:
     def open(self):
         self.socket = socket.create_connection(self.address, self.timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        self.buffer, self.at = b"", 0  # what has come, and how much of it was read
         body = struct.pack("!i", 196608)
         for word in ("user", self.user, "database", self.database, "DateStyle", "ISO, MDY", "TimeZone", "UTC", ""):
             body += word.encode() + b"\0"
@@ -75,14 +75,13 @@ class Connection:
                 return reply
 
     def message(self):
-        while len(self.buffer) < 5:
+        while len(self.buffer) < self.at + 5:
             self.more()
-        length = struct.unpack_from("!i", self.buffer, 1)[0]
-        while len(self.buffer) <= length:
+        length = struct.unpack_from("!i", self.buffer, self.at + 1)[0]
+        while len(self.buffer) <= self.at + length:
             self.more()
-        kind, body = self.buffer[:1], self.buffer[5 : length + 1]
-        self.buffer = self.buffer[length + 1 :]
-        return kind, body
+        start, self.at = self.at, self.at + length + 1
+        return self.buffer[start : start + 1], self.buffer[start + 5 : self.at]
 
     def more(self):
         try:
@@ -93,7 +92,7 @@ class Connection:
             raise Lost(f"connection lost ({e})") from None
         if not data:
             raise Lost("connection closed by the server")
-        self.buffer += data
+        self.buffer, self.at = self.buffer[self.at :] + data, 0
 
 
 def row(body):
