@@ -169,6 +169,16 @@ impl Results {
         Interval::of(&above.iter().zip(&below).map(|(a, b)| a / b).collect::<Vec<_>>())
     }
 
+    /// The same, once what the quickest of several cases needs of `part` is taken off both: it is what each needs.
+    pub fn ratio_beyond(&self, case: &str, to: &str, name: &str, (part, cases): (&str, &[String])) -> Interval {
+        let parts: Vec<Vec<f64>> = cases.iter().map(|case| self.values(case, part)).collect();
+        let least = |seed: usize| parts.iter().map(|values| values[seed]).fold(f64::INFINITY, f64::min);
+        let (above, below) = (self.values(case, name), self.values(to, name));
+        let beyond =
+            |(seed, (a, b)): (usize, (&f64, &f64))| (a - least(seed)) / (b - least(seed)).max(f64::MIN_POSITIVE);
+        Interval::of(&above.iter().zip(&below).enumerate().map(beyond).collect::<Vec<_>>())
+    }
+
     /// One value of a case over another of the same seed.
     pub fn quotient(&self, case: &str, above: &str, below: &str) -> Interval {
         let (above, below) = (self.values(case, above), self.values(case, below));

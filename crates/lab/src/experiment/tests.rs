@@ -50,6 +50,18 @@ fn an_interval_is_students() {
     assert!((five.high - 3.0 - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
 }
 
+/// Both take 3 (of one seed 1) for the part that the quickest case has: 10 and 5 are 7 and 2, of the other seed 9 and 4.
+#[test]
+fn what_every_case_needs_is_taken_off() {
+    let of = |whole: f64, parts: [f64; 2]| {
+        parts.map(|part| Numbers::default().set("whole", whole).set("part", part).clone()).to_vec()
+    };
+    let results = Results { cases: vec![("slow".into(), of(10.0, [3.0, 6.0])), ("fast".into(), of(5.0, [4.0, 1.0]))] };
+    let cases = ["slow", "fast"].map(String::from);
+    let found = results.ratio_beyond("slow", "fast", "whole", ("part", &cases));
+    assert!((found.mean - (7.0 / 2.0 + 9.0 / 4.0) / 2.0).abs() < 1e-9, "{found:?}");
+}
+
 /// What both cases have of a seed's luck does not count: the intervals meet, the differences are all above zero.
 #[test]
 fn cases_are_compared_seed_by_seed() {
