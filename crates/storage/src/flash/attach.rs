@@ -34,6 +34,8 @@
 //!    such pages; else at the retain LSN.
 //! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
+//! 8. A frame that lies behind the device's end counts as one that nobody has named: of a file that was cut off the
+//!    rest is used, and what is lost comes from the disk and the log.
 
 use super::inventory::superblocks;
 use super::lacking::{BatchSpan, Lacking};
@@ -101,6 +103,38 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn at(from: Lsn) -> Start {
         Start { from, lacking: Lacking::default() }
+    }
+}
+
+/// A device, of this database, whose frames are being found.
+pub(super) struct Search<'a> {
+    pub(super) device: &'a DeviceRef,
+    pub(super) database: u128,
+    size: u64,
+    each: u32,
+    /// Frames that are named, and do not lie on the device as it is: its file was cut off (invariant 8).
+    cut: Vec<FrameId>,
+}
+
+impl Search<'_> {
+    pub(super) fn of(device: &DeviceRef, database: u128, shape: Shape) -> Search<'_> {
+        Search { device, database, size: device.size(), each: shape.each, cut: Vec::new() }
+    }
+
+    /// Whether the device has all of a frame that is named.
+    pub(super) fn has(&mut self, tier: &FlashHome, at: FrameId) -> bool {
+        let has = tier.offset(at) + tier.page_size as u64 <= self.size;
+        if !has && at.frame < self.each {
+            self.cut.push(at);
+        }
+        has
+    }
+
+    /// How many frames are cut off. (Inventory and journal may both name one.)
+    fn count_cut(mut self) -> usize {
+        self.cut.sort_unstable();
+        self.cut.dedup();
+        self.cut.len()
     }
 }
 
@@ -315,10 +349,16 @@ impl FlashHome {
         *self.ancestors.lock() = superblock.ancestors;
         self.set_up(device.clone(), config, shape);
         let reach = self.log.reach();
+        let mut search = Search::of(&device, identity.database, shape);
         let floor = match self.logs() {
-            true => self.find_in_log(&device, identity.database, (life, retain), shape).await,
-            false => self.find(&device, identity.database, (life, reach), shape).await,
+            true => self.find_in_log(&mut search, (life, retain), shape).await,
+            false => self.find(&mut search, (life, reach), shape).await,
         };
+        let cut = search.count_cut();
+        if cut > 0 {
+            let device = device.name();
+            tracing::warn!(device, "the flash tier's file is shorter than its frames: {cut} frames are dropped");
+        }
         self.count_restored(|r| r.inventory_nanos = self.env.now().0 - began.0);
         let Some(floor) = floor else { return self.detach() };
         *self.floor.lock() = floor.min(retain);
@@ -335,19 +375,19 @@ impl FlashHome {
     /// of what the retain LSN has passed.
     pub(super) async fn find_in_log(
         &self,
-        device: &DeviceRef,
-        database: u128,
+        search: &mut Search<'_>,
         (life, retain): (u64, Lsn),
         shape: Shape,
     ) -> Option<Lsn> {
-        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.in_log)?;
+        let stamp = self.find_stamp(search.device, search.database).await.filter(|stamp| stamp.in_log)?;
         let kin = stamp.life == life || self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life);
         let holds = stamp.holds >= retain || !self.safeguards.has(Safeguard::Stamp);
-        (kin && holds && self.find_logged(retain, shape).await).then_some(retain)
+        (kin && holds && self.find_logged(search, retain, shape).await).then_some(retain)
     }
 
     /// Frames for the pages that sectors name; the least `since` of those that count.
-    async fn find(&self, device: &DeviceRef, database: u128, (life, reach): (u64, Lsn), shape: Shape) -> Option<Lsn> {
+    async fn find(&self, search: &mut Search<'_>, (life, reach): (u64, Lsn), shape: Shape) -> Option<Lsn> {
+        let (device, database) = (search.device, search.database);
         let ancestors = self.ancestors.lock().clone();
         let bound = |other: u64| match other {
             _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
@@ -380,16 +420,16 @@ impl FlashHome {
                 last = last.max(sector.journal);
                 let since = stamped(&sector).map_or(sector.since, |holds| holds.max(sector.since)).min(bound);
                 if since >= reach {
-                    self.find_listed(&sector, since, bound);
+                    self.find_listed(search, &sector, since, bound);
                     floor = Some(floor.map_or(since, |floor: Lsn| floor.min(since)));
                 }
             }
         }
-        let journaled = self.find_journaled(journal, shape, reach, last, bound).await;
+        let journaled = self.find_journaled(search, journal, shape, reach, last, bound).await;
         floor.into_iter().chain(journaled).min()
     }
 
-    fn find_listed(&self, sector: &Inventory, since: Lsn, bound: Lsn) {
+    fn find_listed(&self, search: &mut Search<'_>, sector: &Inventory, since: Lsn, bound: Lsn) {
         let mut partition = self.partition(sector.part).lock();
         let hardens = self.running.read().config.restart.hardens_on_flash();
         let named = if hardens { &sector.frames[..] } else { &[] };
@@ -398,7 +438,10 @@ impl FlashHome {
         let mut found = 0;
         for (i, entry) in sector.frames.iter().enumerate() {
             let Some(entry) = entry.and_then(|entry| self.counts(entry, sector.part, bound)) else { continue };
-            found += u64::from(partition.find_again((first + i) as u32, entry));
+            let frame = (first + i) as u32;
+            if search.has(self, FrameId { part: sector.part, frame }) {
+                found += u64::from(partition.find_again(frame, entry));
+            }
         }
         self.count_restored(|r| r.listed += found);
     }
