@@ -77,13 +77,24 @@ pub struct DeviceStats {
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("device {device}: {operation} of {length} bytes at offset {offset}: {kind}")]
+#[error("{}", in_words(device, operation, *offset, *length, kind))]
 pub struct DeviceError {
     pub device: String,
     pub operation: &'static str,
     pub offset: u64,
     pub length: u64,
     pub kind: ErrorKind,
+}
+
+fn in_words(device: &str, operation: &str, offset: u64, length: u64, kind: &ErrorKind) -> String {
+    match (operation, kind) {
+        // Nothing was transferred. The system's number of the error says no more than its words.
+        ("open", ErrorKind::Io(why)) => {
+            format!("cannot open {device}: {}", why.split(" (os error").next().unwrap_or(why))
+        }
+        ("open", _) => format!("cannot open {device}: {kind}"),
+        _ => format!("device {device}: {operation} of {length} bytes at offset {offset}: {kind}"),
+    }
 }
 
 impl DeviceError {
@@ -156,3 +167,6 @@ fn check_room(
         _ => Err(DeviceError::new(device, operation, offset, length, ErrorKind::NoSpace)),
     }
 }
+
+#[cfg(test)]
+mod tests;

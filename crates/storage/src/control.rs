@@ -112,9 +112,10 @@ impl ControlFile {
         let foreign =
             |problem: &str| StorageError::Foreign { file: device.name().to_string(), problem: problem.to_string() };
         let Some((sequence, state)) = Self::read(&device).await? else {
-            return Err(foreign(
-                "it is not a control file, or both its copies are damaged; create a database here or restore a backup",
-            ));
+            return Err(foreign(match device.size() {
+                0 => "the control file is empty: put it back, or restore the database from a backup",
+                _ => "it is not a control file, or both its copies are damaged: restore the database from a backup",
+            }));
         };
         if !state.complete {
             return Err(foreign("creation of this database did not finish; create it again"));

@@ -37,11 +37,9 @@ pub enum StorageError {
         page.space.name()
     )]
     BadPage { page: PageId, why: BadPage },
-    #[error(
-        "lost write on page {page} of tablespace {}: its LSN is {found}, the log expects {expected}",
-        page.space.name()
-    )]
-    LostWrite { page: PageId, found: Lsn, expected: Lsn },
+    /// What the disk has of the page is older than it must be; or nobody knows how new it must be, so that it may be.
+    #[error("{}", lost_write(*page, *found, *expected))]
+    LostWrite { page: PageId, found: Lsn, expected: Option<Lsn> },
     #[error("tablespace {space} has no room for another extent: {device}")]
     SpaceFull { space: u16, device: String },
     #[error("the log device is full: {0}")]
@@ -74,6 +72,16 @@ pub enum StorageError {
     Damaged(String),
 }
 
+fn lost_write(page: PageId, found: Lsn, expected: Option<Lsn>) -> String {
+    let of = page.space.name();
+    match expected {
+        Some(expected) => {
+            format!("lost write on page {page} of tablespace {of}: its LSN is {found}, the log expects {expected}")
+        }
+        None => format!("the version on the disk of page {page} of tablespace {of} cannot be known to be current"),
+    }
+}
+
 impl StorageError {
     /// What is wrong, without what it means where nobody can mend it.
     pub(crate) fn reason(&self) -> String {
@@ -97,3 +105,6 @@ impl std::fmt::Display for ObjectId {
         write!(f, "object {}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,7 @@ mod trouble;
 mod tune;
 mod write;
 
-pub use attach::Restored;
+pub use attach::{Empty, Restored};
 pub(crate) use attach::{Floors, Start};
 pub(crate) use lacking::{BatchSpan, Lack, Lacking};
 pub(crate) use partition::Noted;

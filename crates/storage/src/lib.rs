@@ -34,7 +34,7 @@ pub mod undo;
 pub use checkpoint::CheckpointStatus;
 pub use config::{DeviceSet, FlashConfig, StorageConfig};
 pub use error::{Result, StorageError};
-pub use flash::{FlashCounter, FlashState, FlashStats, Restored};
+pub use flash::{Empty, FlashCounter, FlashState, FlashStats, Restored};
 pub use progress::{RecoveryPhase, RecoveryProgress, RecoveryState};
 pub use reads::{Place, Reads, counted, counting};
 pub use store::{FIRST_OBJECT, RecoveryReport, Store};

@@ -80,7 +80,7 @@ fn follow(bytes: &mut [u8], page: PageId, change: &Change<'_>, chained: bool) ->
         return Ok(false);
     }
     if chained && !change.starts_afresh() && found != change.prev {
-        return Err(StorageError::LostWrite { page, found, expected: change.prev });
+        return Err(StorageError::LostWrite { page, found, expected: Some(change.prev) });
     }
     apply_ops(bytes, page, change.ops, change.end)?;
     Ok(true)

@@ -264,8 +264,20 @@ impl Store {
         let start = inner.flash.attach(&identity(state), state.life, self.tier_device(), floors, room).await;
         if start.from < state.redo_lsn {
             let (from, redo) = (start.from, state.redo_lsn);
-            tracing::info!(%from, %redo, "restart repeats the log from where it is kept: the flash tier is not there, \
-                                          or not to be used");
+            match on_demand {
+                false => {
+                    tracing::debug!(%from, %redo, "restart repeats the log from where it is kept, as this restart \
+                                                        method always does")
+                }
+                true if inner.flash.is_finding() => {
+                    tracing::info!(%from, %redo, "restart repeats the log from where it is kept: too many pages lack \
+                                                  changes that the flash tier has not got, or the log cannot be read")
+                }
+                true => {
+                    tracing::info!(%from, %redo, "restart repeats the log from where it is kept: the flash tier is \
+                                                      not there, or begins empty")
+                }
+            }
         }
         start
     }

@@ -592,10 +592,25 @@ fn temp(dir: &Path, config: &Config) -> PathBuf {
     config.device_path(dir, &config.tablespaces.temp.device).join("temp")
 }
 
+/// What a database that lost a file has not got.
+fn missing(dir: &Path) -> Option<&'static str> {
+    let has = |name: &str| dir.join(name).exists();
+    let (control, settings, files) = (has(CONTROL), has(config::FILE), ["data", "log", "undo"].iter().all(|f| has(f)));
+    match (control, settings) {
+        (false, true) => Some("the control file"),
+        (false, false) if files => Some("the control file"),
+        (true, false) if files => Some("terrace.toml"),
+        _ => None,
+    }
+}
+
 /// Refuses what is not a finished database, locks what is, reads its settings.
 fn claim(dir: &Path) -> Result<(Config, DirectoryLock), Error> {
     let refuse = |found| match found {
         DirectoryContent::Database => Ok(()),
+        DirectoryContent::SomethingElse if let Some(missing) = missing(dir) => {
+            Err(in_directory(dir, format!("{missing} is missing: put it back, or restore the database from a backup")))
+        }
         DirectoryContent::Nothing | DirectoryContent::SomethingElse => {
             Err(in_directory(dir, format!("there is no database here; `terrace init {}` makes one", dir.display())))
         }

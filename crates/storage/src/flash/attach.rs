@@ -34,10 +34,12 @@
 //!    such pages; else at the retain LSN.
 //! 7. Nothing is written to the tier before the new life is about to be recorded, and no page enters it before it is
 //!    on.
+//! 8. A frame that lies behind the device's end counts as one that nobody has named: of a file that was cut off the
+//!    rest is used, and what is lost comes from the disk and the log.
 
 use super::inventory::superblocks;
 use super::lacking::{BatchSpan, Lacking};
-use super::layout::{self, ENTRIES, Entry, Inventory, JOURNAL, Journal, SECTORS, Stamp};
+use super::layout::{self, ENTRIES, Entry, Inventory, JOURNAL, Journal, SECTORS, Stamp, Superblock};
 use super::partition::{Found, Lacks, Noted};
 use super::tune::Shape;
 use super::{FlashHome, FlashState, FrameId, PARTITIONS, Running};
@@ -78,6 +80,31 @@ pub struct Restored {
     /// How long reading the inventory took, and noting log that redo does not read.
     pub inventory_nanos: u64,
     pub noting_nanos: u64,
+    /// Why nothing was found, where something might have been.
+    pub empty: Option<Empty>,
+}
+
+/// Why a tier begins empty, though it is to be kept over restarts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Empty {
+    #[error("its file is new")]
+    New,
+    #[error("the database has run without it, or was restored from a backup")]
+    Apart,
+    #[error("no record of a frame is there")]
+    Unlisted,
+    #[error("its file is damaged, or no flash tier's")]
+    Damaged,
+    #[error("its file is of another life of the database")]
+    OtherLife,
+    #[error("it was written with another restart method")]
+    OtherMethod,
+    #[error("it was written with another restart method, or its records could not be written to the log")]
+    Unstamped,
+    #[error("the log's records of its frames are of another size of it, or cannot be read")]
+    OtherShape,
+    #[error("its records are too old: the log does not reach back to them")]
+    Old,
 }
 
 /// The places in the log that an opening knows, ascending.
@@ -101,6 +128,38 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn at(from: Lsn) -> Start {
         Start { from, lacking: Lacking::default() }
+    }
+}
+
+/// A device, of this database, whose frames are being found.
+pub(super) struct Search<'a> {
+    pub(super) device: &'a DeviceRef,
+    pub(super) database: u128,
+    size: u64,
+    each: u32,
+    /// Frames that are named, and do not lie on the device as it is: its file was cut off (invariant 8).
+    cut: Vec<FrameId>,
+}
+
+impl Search<'_> {
+    pub(super) fn of(device: &DeviceRef, database: u128, shape: Shape) -> Search<'_> {
+        Search { device, database, size: device.size(), each: shape.each, cut: Vec::new() }
+    }
+
+    /// Whether the device has all of a frame that is named.
+    pub(super) fn has(&mut self, tier: &FlashHome, at: FrameId) -> bool {
+        let has = tier.offset(at) + tier.page_size as u64 <= self.size;
+        if !has && at.frame < self.each {
+            self.cut.push(at);
+        }
+        has
+    }
+
+    /// How many frames are cut off. (Inventory and journal may both name one.)
+    fn count_cut(mut self) -> usize {
+        self.cut.sort_unstable();
+        self.cut.dedup();
+        self.cut.len()
     }
 }
 
@@ -297,57 +356,100 @@ impl FlashHome {
     }
 
     async fn attach_at(&self, identity: &Identity, life: u64, device: Option<DeviceRef>, retain: Lsn) {
-        let config = self.running.read().config.clone();
-        let Some(device) = device.filter(|_| life != 0 && config.restart != Restart::Cold) else { return };
-        let began = self.env.now();
+        let cold = self.running.read().config.restart == Restart::Cold;
+        let Some(device) = device.filter(|_| !cold) else { return };
+        let Err(Some(why)) = self.find_frames(identity, life, &device, retain).await else { return };
+        self.count_restored(|r| r.empty = Some(why));
+        let device = device.name();
+        match why {
+            Empty::New | Empty::Apart | Empty::Unlisted => tracing::info!(device, "the flash tier begins empty: {why}"),
+            _ => tracing::warn!(device, "the flash tier begins empty: {why}"),
+        }
+    }
+
+    /// `Err`: there are none, and why, where that is to be said.
+    async fn find_frames(
+        &self,
+        identity: &Identity,
+        life: u64,
+        device: &DeviceRef,
+        retain: Lsn,
+    ) -> Result<(), Option<Empty>> {
+        let (config, began) = (self.running.read().config.clone(), self.env.now());
         // What is wrong here `start` will say.
-        let Ok(sized) = self.check_config(&config) else { return };
-        if super::tune::owner(&device).await != Some(identity.database) {
-            return;
+        let sized = self.check_config(&config).map_err(|_| None)?;
+        match super::tune::owner(device).await {
+            Some(owner) if owner != identity.database => return Err(None), // The same.
+            Some(_) if life == 0 => return Err(Some(Empty::Apart)),
+            Some(_) => {}
+            None if life == 0 => return Err(None), // Database or tier are new.
+            None if device.size() == 0 => return Err(Some(Empty::New)),
+            None => return Err(Some(Empty::Damaged)),
         }
-        let kin = |s: &super::layout::Superblock| s.life == life || !self.safeguards.has(Safeguard::Lives);
-        let found = superblocks(&device, identity.database).await.into_iter().flatten().filter(kin);
-        let Some(superblock) = found.max_by_key(|s| s.sequence) else { return };
-        if !(1..=PARTITIONS as u32).contains(&superblock.parts) {
-            return;
-        }
+        let superblock = self.find_superblock(device, identity.database, life).await.map_err(Some)?;
         let shape = Shape::of(sized.frames() as u64, superblock.parts);
         *self.ancestors.lock() = superblock.ancestors;
         self.set_up(device.clone(), config, shape);
         let reach = self.log.reach();
+        let mut search = Search::of(device, identity.database, shape);
         let floor = match self.logs() {
-            true => self.find_in_log(&device, identity.database, (life, retain), shape).await,
-            false => self.find(&device, identity.database, (life, reach), shape).await,
+            true => self.find_in_log(&mut search, (life, retain), shape).await,
+            false => self.find(&mut search, (life, reach), shape).await,
         };
+        let cut = search.count_cut();
+        if cut > 0 {
+            let device = device.name();
+            tracing::warn!(device, "the flash tier's file is shorter than its frames: {cut} frames are dropped");
+        }
         self.count_restored(|r| r.inventory_nanos = self.env.now().0 - began.0);
-        let Some(floor) = floor else { return self.detach() };
+        let floor = floor.map_err(|why| {
+            self.detach();
+            Some(why)
+        })?;
         *self.floor.lock() = floor.min(retain);
         self.state.store(FlashState::Finding as u8, Ordering::Release);
         let began = self.env.now();
-        if floor < retain && !self.note_log(floor, retain).await {
-            tracing::warn!(%floor, "the log does not reach back to the flash tier's inventory; it begins empty");
-            self.detach();
-        }
+        let noted = floor >= retain || self.note_log(floor, retain).await;
         self.count_restored(|r| r.noting_nanos = self.env.now().0 - began.0);
+        if !noted {
+            self.detach();
+            return Err(Some(Empty::Old));
+        }
+        Ok(())
+    }
+
+    /// The superblock of the life that ended.
+    async fn find_superblock(&self, device: &DeviceRef, database: u128, life: u64) -> Result<Superblock, Empty> {
+        let kin = |s: &Superblock| s.life == life || !self.safeguards.has(Safeguard::Lives);
+        let found: Vec<Superblock> = superblocks(device, database).await.into_iter().flatten().collect();
+        let why = if found.is_empty() { Empty::Damaged } else { Empty::OtherLife };
+        let superblock = found.into_iter().filter(kin).max_by_key(|s| s.sequence).ok_or(why)?;
+        let good = (1..=PARTITIONS as u32).contains(&superblock.parts);
+        good.then_some(superblock).ok_or(Empty::Damaged)
     }
 
     /// The same by the log's records (`logged`): only with the device of the crash, which has a stamp of them for all
     /// of what the retain LSN has passed.
     pub(super) async fn find_in_log(
         &self,
-        device: &DeviceRef,
-        database: u128,
+        search: &mut Search<'_>,
         (life, retain): (u64, Lsn),
         shape: Shape,
-    ) -> Option<Lsn> {
-        let stamp = self.find_stamp(device, database).await.filter(|stamp| stamp.in_log)?;
-        let kin = stamp.life == life || self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life);
-        let holds = stamp.holds >= retain || !self.safeguards.has(Safeguard::Stamp);
-        (kin && holds && self.find_logged(retain, shape).await).then_some(retain)
+    ) -> Result<Lsn, Empty> {
+        let stamp = self.find_stamp(search.device, search.database).await.filter(|stamp| stamp.in_log);
+        let stamp = stamp.ok_or(Empty::Unstamped)?;
+        if stamp.life != life && !self.ancestors.lock().iter().any(|(life, _)| *life == stamp.life) {
+            return Err(Empty::Unstamped); // The superblock is of this life.
+        }
+        if stamp.holds < retain && self.safeguards.has(Safeguard::Stamp) {
+            return Err(Empty::Old);
+        }
+        self.find_logged(search, retain, shape).await.then_some(retain).ok_or(Empty::OtherShape)
     }
 
     /// Frames for the pages that sectors name; the least `since` of those that count.
-    async fn find(&self, device: &DeviceRef, database: u128, (life, reach): (u64, Lsn), shape: Shape) -> Option<Lsn> {
+    async fn find(&self, search: &mut Search<'_>, (life, reach): (u64, Lsn), shape: Shape) -> Result<Lsn, Empty> {
+        let (device, database) = (search.device, search.database);
         let ancestors = self.ancestors.lock().clone();
         let bound = |other: u64| match other {
             _ if other == life || !self.safeguards.has(Safeguard::Lives) => Some(Lsn(u64::MAX)),
@@ -364,7 +466,7 @@ impl FlashHome {
         let mut read = futures::stream::iter(0..layout::chunks(shape.sectors()))
             .map(|chunk| self.read_chunk_head(device, database, chunk))
             .buffered(IN_FLIGHT);
-        let (mut floor, mut journal, mut last) = (None, Vec::new(), 0);
+        let (mut floor, mut journal, mut last, mut why) = (None, Vec::new(), 0, Empty::Unlisted);
         while let Some((sectors, journaled)) = read.next().await {
             let counts = |sector: &Journal| sector.since >= reach && bound(sector.life).is_some();
             // Of others the numbers count. They may be many.
@@ -377,19 +479,24 @@ impl FlashHome {
                 let Some(bound) = bound(sector.life).filter(|_| sector.parts == shape.parts && here == number) else {
                     continue;
                 };
-                last = last.max(sector.journal);
+                (last, why) = (last.max(sector.journal), Empty::Old);
                 let since = stamped(&sector).map_or(sector.since, |holds| holds.max(sector.since)).min(bound);
                 if since >= reach {
-                    self.find_listed(&sector, since, bound);
+                    self.find_listed(search, &sector, since, bound);
                     floor = Some(floor.map_or(since, |floor: Lsn| floor.min(since)));
                 }
             }
         }
-        let journaled = self.find_journaled(journal, shape, reach, last, bound).await;
-        floor.into_iter().chain(journaled).min()
+        let journaled = self.find_journaled(search, journal, shape, reach, last, bound).await;
+        let floor = floor.into_iter().chain(journaled).min();
+        if floor.is_none() && why == Empty::Unlisted {
+            let stamp = self.find_stamp(device, database).await;
+            why = if stamp.is_some_and(|s| s.in_log && s.life == life) { Empty::OtherMethod } else { why };
+        }
+        floor.ok_or(why)
     }
 
-    fn find_listed(&self, sector: &Inventory, since: Lsn, bound: Lsn) {
+    fn find_listed(&self, search: &mut Search<'_>, sector: &Inventory, since: Lsn, bound: Lsn) {
         let mut partition = self.partition(sector.part).lock();
         let hardens = self.running.read().config.restart.hardens_on_flash();
         let named = if hardens { &sector.frames[..] } else { &[] };
@@ -398,7 +505,10 @@ impl FlashHome {
         let mut found = 0;
         for (i, entry) in sector.frames.iter().enumerate() {
             let Some(entry) = entry.and_then(|entry| self.counts(entry, sector.part, bound)) else { continue };
-            found += u64::from(partition.find_again((first + i) as u32, entry));
+            let frame = (first + i) as u32;
+            if search.has(self, FrameId { part: sector.part, frame }) {
+                found += u64::from(partition.find_again(frame, entry));
+            }
         }
         self.count_restored(|r| r.listed += found);
     }

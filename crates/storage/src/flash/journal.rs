@@ -22,6 +22,7 @@
 //! 4. Numbers only grow, over all lives that count. So of two statements about a frame the higher number is newer, and
 //!    a sector of inventory says by what number it was written.
 
+use super::attach::Search;
 use super::inventory::{AT_MOST, Keeping};
 use super::layout::{self, Entry, JOURNAL, JOURNALED, Journal};
 use super::partition::Due;
@@ -202,6 +203,7 @@ impl FlashHome {
     /// `since` that counts. `last`: the highest number in the inventory; `bound`: where a life ended, if it counts.
     pub(super) async fn find_journaled(
         &self,
+        search: &mut Search<'_>,
         mut journal: Vec<Journal>,
         shape: Shape,
         reach: Lsn,
@@ -229,6 +231,9 @@ impl FlashHome {
                 let Some(entry) = self.counts(entry, at.part, bound).filter(|_| at.part < shape.parts) else {
                     continue;
                 };
+                if !search.has(self, at) {
+                    continue;
+                }
                 let (now, before) = self.partition(at.part).lock().find_journaled(sector.number, at.frame, entry);
                 (found, replaced) = (found + u64::from(now), replaced + u64::from(before));
                 if now {

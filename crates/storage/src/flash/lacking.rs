@@ -34,10 +34,15 @@ pub(crate) struct Lacking {
 pub(crate) struct Lack {
     /// Its changes begin here, or later.
     pub(crate) since: Lsn,
-    /// Its LSN after the last of them.
+    /// Its LSN after the last of them, or `UNKNOWN`.
     pub(crate) last: Lsn,
     /// Where they are, ascending (invariant 1); `None`: too many.
     pub(crate) places: Option<Arc<[BatchSpan]>>,
+}
+
+impl Lack {
+    /// Above all LSNs: whatever the disk has of the page may be too old.
+    pub(crate) const UNKNOWN: Lsn = Lsn(u64::MAX);
 }
 
 impl Lacking {
@@ -94,7 +99,7 @@ impl Lacking {
 
     /// Whatever the disk has of the page is not to be believed.
     pub(crate) fn add_unknown(&mut self, page: PageId, since: Lsn) {
-        let lack = Lack { since, last: Lsn(u64::MAX), places: None };
+        let lack = Lack { since, last: Lack::UNKNOWN, places: None };
         let entry = self.pages.entry(page).or_insert(lack.clone());
         *entry = Lack { since: entry.since.min(since), ..lack };
     }

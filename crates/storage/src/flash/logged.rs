@@ -32,6 +32,7 @@
 //! 5. Up to eight frames that are to be overwritten share a sync of the log: the keeper lets others come for a
 //!    millisecond (the thesis's group-writing optimization).
 
+use super::attach::Search;
 use super::inventory::Keeping;
 use super::layout::Entry;
 use super::partition::Partition;
@@ -257,7 +258,7 @@ impl FlashHome {
 
     /// Finds frames by the log's records from `from` to its end. False where they are of another shape, or the log
     /// cannot be read.
-    pub(super) async fn find_logged(&self, from: Lsn, shape: Shape) -> bool {
+    pub(super) async fn find_logged(&self, search: &mut Search<'_>, from: Lsn, shape: Shape) -> bool {
         let frames = vec![vec![None; shape.each as usize]; shape.parts as usize];
         let mut map = Map { parts: shape.parts, frames, other: false };
         if read(&self.log, from, |record| map.apply(record)).await.is_err() || map.other {
@@ -270,7 +271,8 @@ impl FlashHome {
                 let Some((page, lsn)) = held else { continue };
                 partition.name_frame(frame as u32);
                 partition.unlist(frame as u32);
-                let ours = page.space == DATA && self.partition_of(page) == part as u32;
+                let at = FrameId { part: part as u32, frame: frame as u32 };
+                let ours = page.space == DATA && self.partition_of(page) == at.part && search.has(self, at);
                 listed += u64::from(ours && partition.find_again(frame as u32, Entry::of(page, lsn)));
             }
         }

@@ -246,7 +246,8 @@ impl OnDemand {
         }
         let afresh = waiting.changes.starts_afresh();
         if found < waiting.least && !afresh && self.safeguards.has(Safeguard::Lacking) {
-            let why = StorageError::LostWrite { page, found, expected: waiting.least };
+            let expected = Some(waiting.least).filter(|least| *least != Lack::UNKNOWN);
+            let why = StorageError::LostWrite { page, found, expected };
             // (The beginning of a page may be all that is known of it.)
             let base = Some(base).filter(|_| waiting.least <= end && waiting.used);
             return Err(Short { page, why, base });
@@ -334,16 +335,22 @@ impl OnDemand {
     async fn remake(&self, lost: Vec<(PageId, StorageError)>) -> Vec<Result<Fetched>> {
         let from = self.table.lock().range.0;
         let used = |(page, why): (PageId, StorageError)| if self.is_used(page) { Ok(page) } else { Err(why) };
-        // (A page that was never home is sound: its frame had given its room away, and memory its last version.)
-        let damaged = |why: &StorageError| !matches!(why, StorageError::BadPage { why: BadPage::Blank, .. });
-        if let Some((first, why)) = lost.iter().find(|(page, why)| damaged(why) && self.is_used(*page)) {
-            tracing::warn!(pages = lost.len(), %first, "pages are made again from older log: {why}");
-        }
+        self.say_made_again(&lost);
         let lost: Vec<std::result::Result<PageId, StorageError>> = lost.into_iter().map(used).collect();
         let wanted: Vec<(PageId, Lsn)> = lost.iter().flatten().map(|&page| (page, from)).collect();
         let mut made = if wanted.is_empty() { Vec::new() } else { self.below.replay(&wanted).await }.into_iter();
         let fetched = |bytes| Fetched { bytes, tier: Tier::Disk, leaves: true };
         lost.into_iter().map(|page| page.and_then(|_| made.next().expect("one for each page")).map(fetched)).collect()
+    }
+
+    /// Of pages in use that are damaged, or may be too old. (A page that was never home is sound: its frame had given
+    /// its room away, and memory its last version.)
+    fn say_made_again(&self, lost: &[(PageId, StorageError)]) {
+        let damaged = |why: &StorageError| !matches!(why, StorageError::BadPage { why: BadPage::Blank, .. });
+        let mut bad = lost.iter().filter(|(page, why)| damaged(why) && self.is_used(*page));
+        if let Some((first, why)) = bad.next() {
+            tracing::warn!(pages = 1 + bad.count(), %first, "pages are made again from older log: {why}");
+        }
     }
 
     fn zeros(&self) -> Result<Fetched> {

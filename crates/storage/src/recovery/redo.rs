@@ -326,7 +326,8 @@ impl Redo<'_> {
         }
         let chained = pool.safeguards.has(Safeguard::PageChain);
         if let Some(change) = first.filter(|change| chained && !change.starts_afresh() && change.prev != found) {
-            self.suspects.insert(page, StorageError::LostWrite { page, found, expected: change.prev });
+            let expected = Some(change.prev);
+            self.suspects.insert(page, StorageError::LostWrite { page, found, expected });
             return Ok(());
         }
         let mut outcome = Ok(0);

@@ -1,5 +1,6 @@
 //! Redo by page against the log's own order, under small budgets and pools; how much it reads; pages made again.
 
+mod cut;
 mod memory;
 mod pressed;
 mod tier;

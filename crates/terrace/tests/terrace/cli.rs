@@ -107,6 +107,28 @@ fn directories_that_are_no_database_are_left_alone() {
     assert_eq!(names, ["photo.jpg"], "looking changes nothing");
 }
 
+/// It was said that there is no database, and how to make one.
+#[test]
+fn a_database_without_its_control_file_says_so() {
+    let scratch = Scratch::new("no-control");
+    let dir = init(&scratch);
+    let away = |name: &str| fs::rename(dir.join(name), scratch.0.join(name)).unwrap();
+    let back = |name: &str| fs::rename(scratch.0.join(name), dir.join(name)).unwrap();
+    let missing = |text: &str| {
+        for command in ["serve", "check"] {
+            refuses(&[command], &dir, &[text, "is missing: put it back, or restore the database from a backup"]);
+        }
+    };
+    away("control");
+    missing("the control file");
+    away("terrace.toml");
+    missing("the control file");
+    back("control");
+    missing("terrace.toml");
+    back("terrace.toml");
+    assert!(succeeds(&["check"], &dir).contains("sound"));
+}
+
 #[test]
 fn settings_are_checked_before_anything_is_made() {
     let scratch = Scratch::new("settings");

@@ -1,6 +1,7 @@
 //! The tier over traced devices: which requests each read becomes, what is let in, what trouble costs.
 
 use crate::config::{Classify, DeviceSet, FlashConfig, FlashOrder, Restart, Safeguard, StorageConfig, WritePolicy};
+use crate::flash::attach::Search;
 use crate::flash::layout::Stamp;
 use crate::flash::partition::Due;
 use crate::flash::tune::Shape;
@@ -562,8 +563,9 @@ pub(crate) fn a_stamp_speaks_for_its_own_records() {
         for (holds, in_log) in [(retain, true), (retain, false), (Lsn(retain.0 - 1), true)] {
             let stamp = Stamp { life: 7, series: 8, holds, in_log };
             device.write(Stamp::AT, stamp.encode(DATABASE), Purpose::Flash).await.expect("a memory device takes it");
-            let found = home.find_in_log(&device, DATABASE, (7, retain), shape).await;
-            assert_eq!(found, (in_log && holds == retain).then_some(retain), "{stamp:?}");
+            let mut search = Search::of(&device, DATABASE, shape);
+            let found = home.find_in_log(&mut search, (7, retain), shape).await;
+            assert_eq!(found.ok(), (in_log && holds == retain).then_some(retain), "{stamp:?}");
         }
     });
 }
