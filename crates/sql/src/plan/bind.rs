@@ -25,6 +25,7 @@ mod expr;
 mod frames;
 mod from;
 mod group;
+mod group_queries;
 mod hints;
 mod json;
 mod json_parts;

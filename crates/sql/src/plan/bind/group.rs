@@ -51,13 +51,7 @@ impl Binder<'_> {
             Ok(())
         })?;
         for set in &mut sets {
-            let mut once: Vec<Expr> = vec![];
-            for key in std::mem::take(set) {
-                if !once.contains(&key) {
-                    once.push(key);
-                }
-            }
-            *set = once;
+            *set = once_each(std::mem::take(set));
         }
         if select.group.as_ref().is_some_and(|group| group.distinct) {
             let within = |set: &[Expr], other: &[Expr]| set.iter().all(|key| other.contains(key));
@@ -405,6 +399,20 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
         _ => None,
     }
+}
+
+pub(super) fn sets_mut(groups: &mut Groups) -> &mut [Vec<Expr>] {
+    &mut groups.sets
+}
+
+pub(super) fn once_each(keys: Vec<Expr>) -> Vec<Expr> {
+    let mut once: Vec<Expr> = vec![];
+    for key in keys {
+        if !once.contains(&key) {
+            once.push(key);
+        }
+    }
+    once
 }
 
 fn place(item: &Group) -> At {
