@@ -42,6 +42,7 @@ mod scope;
 mod select;
 mod sequences;
 mod sets;
+mod starts;
 mod subquery;
 mod system;
 mod through;
