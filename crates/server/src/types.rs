@@ -76,6 +76,7 @@ fn by_name(name: &str) -> Option<(u32, i16)> {
     Some(match name {
         "name" => (19, 64),
         "char" => (18, 1),
+        "void" => (2278, 4),
         "varchar" => (VARCHAR, -1),
         "bpchar" => (BPCHAR, -1),
         "pg_node_tree" => (194, -1),

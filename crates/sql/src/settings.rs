@@ -487,7 +487,7 @@ impl Settings {
         Ok(Some(match key {
             own if own.contains('.') => value.to_string(),
             "application_name" => value.to_string(),
-            "TimeZone" => Zone::named(value).ok_or_else(|| invalid(key, value))?.to_string(),
+            "TimeZone" => Zone::shown(value).ok_or_else(|| invalid(key, value))?,
             "DateStyle" => self.style.dates.parse(value).ok_or_else(|| invalid(key, value))?.to_string(),
             "IntervalStyle" => IntervalStyle::parse(value).ok_or_else(|| invalid(key, value))?.to_string(),
             "bytea_output" => match lower {

@@ -19,7 +19,7 @@ use datafusion::arrow::array::{
     TimestampMicrosecondBuilder, TimestampSecondBuilder,
 };
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType as ArrowType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
@@ -589,6 +589,11 @@ pub(crate) fn assign_datum(datum: Datum, data_type: DataType) -> Result<Datum> {
 /// Arrow field metadata: the PostgreSQL type's name where Arrow's type does not imply it (`name`, `char`, `varchar`,
 /// ...).
 pub const PG_TYPE: &str = "pg_type";
+
+/// What a function gives that answers nothing: PostgreSQL's void, which is sent as empty text.
+pub(crate) fn void_field(name: &str) -> FieldRef {
+    Arc::new(Field::new(name, ArrowType::Utf8, true).with_metadata([(PG_TYPE.to_owned(), "void".to_owned())].into()))
+}
 
 /// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
 pub const PG_TYPMOD: &str = "pg_typmod";

@@ -74,6 +74,18 @@ impl Zone {
         }
     }
 
+    /// The name of what [`Zone::named`] finds, as SHOW tells it: one that POSIX has stays as it was written, but in
+    /// capitals.
+    pub fn shown(name: &str) -> Option<String> {
+        let (zone, name) = (Zone::named(name)?, name.trim());
+        let known = || TZ_VARIANTS.iter().find(|tz| tz.name().eq_ignore_ascii_case(name));
+        Some(match zone {
+            Zone::Utc if name.parse::<f64>().is_ok() => Zone::Fixed(0).to_string(),
+            Zone::Fixed(_) if name.parse::<f64>().is_ok() => zone.to_string(),
+            _ => known().map_or_else(|| name.to_ascii_uppercase(), |tz| tz.name().to_owned()),
+        })
+    }
+
     /// As AT TIME ZONE and the texts of times name it: an abbreviation is a fixed offset, also where a zone has the
     /// same name (`CET` is one hour in summer too), and hours are POSIX's, so *west* of UTC.
     pub fn in_expression(name: &str) -> Option<Zone> {
@@ -212,6 +224,7 @@ impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Zone::Utc => f.write_str("UTC"),
+            Zone::Fixed(0) => f.write_str("<+00>-00"),
             Zone::Fixed(east) => write!(f, "<{}>{}", show_offset(*east), show_offset(-east)),
             Zone::Named(tz) => f.write_str(tz.name()),
             Zone::Abbreviated(own) => f.write_str(own.name()),

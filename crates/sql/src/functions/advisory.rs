@@ -7,13 +7,14 @@
 //! 3. Who gives up what he has not gets false, and a warning.
 use crate::error::tunnel;
 use crate::transaction::Notices;
+use crate::values::void_field;
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
-use datafusion::arrow::datatypes::{DataType, Int32Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -140,7 +141,13 @@ impl ScalarUDFImpl for Function {
         &self.signature
     }
 
-    /// PostgreSQL's void is sent as empty text.
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(match self.does {
+            Does::Lock(_) | Does::UnlockAll => void_field(self.name),
+            Does::TryLock(_) | Does::Unlock => Arc::new(Field::new(self.name, DataType::Boolean, true)),
+        })
+    }
+
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(match self.does {
             Does::Lock(_) | Does::UnlockAll => DataType::Utf8,

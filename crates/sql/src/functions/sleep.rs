@@ -3,14 +3,16 @@
 //! It waits as a plan's stream waits for a device: without a thread, and whoever cancels the statement drops it.
 //! DataFusion carries out functions that wait in SELECT lists and WHERE; elsewhere (a CHECK, a join's condition) they
 //! are refused.
+use crate::values::void_field;
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, AsArray, StringArray};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::types::{NativeType, logical_float64, logical_string};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{
-    Coercion, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignatureClass, Volatility,
+    Coercion, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignatureClass, Volatility,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -63,7 +65,10 @@ impl ScalarUDFImpl for Sleep {
         &self.signature
     }
 
-    /// PostgreSQL's void, which is sent as empty text.
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(void_field(self.name()))
+    }
+
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
     }

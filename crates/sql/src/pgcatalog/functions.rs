@@ -17,16 +17,16 @@ use crate::functions::builtin;
 use crate::parse::qualified;
 use crate::parse::types::{domain_named, known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
-use crate::values::{array_oid, enum_of};
+use crate::values::{array_oid, enum_of, void_field};
 use classes::{class_name, class_oid};
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use md5::{Digest, Md5};
 use privileges::{About, has_privilege};
@@ -379,6 +379,14 @@ impl ScalarUDFImpl for Function {
             return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
         }
         Ok(self.returns.clone())
+    }
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let of = self.return_type(&types)?;
+        Ok(match self.name {
+            "pg_notify" | "setseed" => void_field(self.name),
+            _ => Arc::new(Field::new(self.name, of, true)),
+        })
     }
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arguments = args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;

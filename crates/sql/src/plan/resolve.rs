@@ -696,7 +696,7 @@ fn is_null(query: &LogicalPlan, at: usize) -> bool {
 }
 
 /// A query with its columns converted to the types of `to`; `None`: the column stays as it is.
-fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+pub(crate) fn converted(input: &Arc<LogicalPlan>, to: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
     let schema = input.schema().clone();
     let change = |at: usize| to[at].filter(|to| schema.field(at).data_type() != &arrow_type(*to));
     if (0..to.len()).all(|at| change(at).is_none()) {

@@ -6,6 +6,8 @@
 //!    aggregates stand beside them.
 //! 3. Several `string_agg` may have several orders. (It says that its input has to be sorted, and sorts it all the
 //!    same.)
+//! 4. Of aggregates side by side that depend on different orders, those with ORDER BY sort their values themselves, and
+//!    no other sees its rows in their order ([`sorting_for_itself`]).
 //!
 //! Upstream: of several such aggregates the planner turns round those whose order is the opposite of another's. Then
 //! the accumulator is to answer its values from the last to the first. That of DISTINCT does not look whether it was
@@ -31,6 +33,7 @@ use datafusion::logical_expr::{
     Signature, StatisticsArgs,
 };
 use datafusion::physical_expr::PhysicalSortExpr;
+use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,11 +41,20 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     theirs: Arc<AggregateUDF>,
+    /// It sorts its values, whatever order its rows are in (invariant 4).
+    sorts: bool,
 }
 
 pub(super) fn functions() -> [AggregateUDF; 4] {
     let all = [min_udaf(), max_udaf(), array_agg_udaf(), string_agg_udaf()];
-    all.map(|theirs| AggregateUDF::from(Extreme { theirs }))
+    all.map(|theirs| AggregateUDF::from(Extreme { theirs, sorts: false }))
+}
+
+/// `array_agg` and `string_agg` that do not have the rows sorted for them (invariant 4); `None`: another aggregate.
+pub(crate) fn sorting_for_itself(function: &AggregateUDF) -> Option<AggregateUDF> {
+    let own = (function.inner().as_ref() as &dyn Any).downcast_ref::<Extreme>()?;
+    let gathers = matches!(own.name(), "array_agg" | "string_agg");
+    gathers.then(|| AggregateUDF::from(Extreme { theirs: own.theirs.clone(), sorts: true }))
 }
 
 impl Extreme {
@@ -171,11 +183,12 @@ impl AggregateUDFImpl for Extreme {
         self: Arc<Self>,
         beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        if self.is_joined() {
+        if self.is_joined() || self.sorts {
             return Ok(Some(self));
         }
         let ordered = AggregateUDF::clone(&self.theirs).with_beneficial_ordering(beneficial_ordering)?;
-        Ok(ordered.map(|ordered| Arc::new(Extreme { theirs: Arc::new(ordered) }) as Arc<dyn AggregateUDFImpl>))
+        Ok(ordered
+            .map(|ordered| Arc::new(Extreme { theirs: Arc::new(ordered), sorts: false }) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -214,6 +227,7 @@ impl AggregateUDFImpl for Extreme {
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         match self.is_joined() {
+            _ if self.sorts => AggregateOrderSensitivity::Beneficial,
             true => AggregateOrderSensitivity::SoftRequirement,
             false => self.theirs.order_sensitivity(),
         }
@@ -225,7 +239,10 @@ impl AggregateUDFImpl for Extreme {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.theirs.reverse_udf() {
-            ReversedUDAF::Reversed(theirs) => ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs }))),
+            _ if self.sorts => ReversedUDAF::NotSupported,
+            ReversedUDAF::Reversed(theirs) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs, sorts: false })))
+            }
             other => other,
         }
     }

@@ -304,9 +304,7 @@ fn left(values: &[Datum]) -> Result<Datum> {
 
 fn right(values: &[Datum]) -> Result<Datum> {
     let [Datum::Text(of), Datum::Int4(count)] = values else { return Err(wrong_arguments(values)) };
-    // PostgreSQL negates the count, which leaves the least integer as it is: nothing is left out.
-    let count = if *count == i32::MIN { i32::MAX } else { *count };
-    let gone = of.chars().count().saturating_sub(taken(of, count));
+    let gone = of.chars().count().saturating_sub(taken(of, *count));
     Ok(Datum::text(&of[place(of, gone)..]))
 }
 

@@ -6,6 +6,7 @@
 //!    its attribute's type.
 use super::from::columns;
 use super::scope::{Clause, Scope};
+use super::types::read_now;
 use super::{Binder, Placed, Result, fail, unsupported, wrong};
 use crate::cast::{LOOSE, castable};
 use crate::functions::builtin::type_name;
@@ -141,6 +142,7 @@ impl Binder<'_> {
             return Ok(crate::functions::convert::assigned(value, to));
         }
         if is_limited && is_open(&value) {
+            read_now(&value, to)?;
             return Ok(crate::functions::convert::assigned(value, to));
         }
         self.cast_to(value, to, &scope.schema)
@@ -341,7 +343,10 @@ impl Binder<'_> {
             return fail(at, error.with_hint("You will need to rewrite or cast the expression."));
         }
         match to.item().unwrap_or(to) {
-            DataType::Varchar(1..) | DataType::Char(_) => Ok(crate::functions::convert::assigned(bound, to)),
+            DataType::Varchar(1..) | DataType::Char(_) => {
+                read_now(&bound, to)?;
+                Ok(crate::functions::convert::assigned(bound, to))
+            }
             _ => self.cast_to(bound, to, &scope.schema).at_value_of(&[value]),
         }
     }

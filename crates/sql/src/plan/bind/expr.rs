@@ -4,7 +4,7 @@
 //! 2. AND and OR are halved, so that the tree of many is not deep; what is deep within them is cut first.
 use super::query::deeper;
 use super::scope::Scope;
-use super::{Binder, Placed, Result, bounds, fail, types, unsupported, wrong};
+use super::{Binder, Placed, Result, bounds, fail, group_queries, types, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::BYTES_LIKE;
 use crate::functions::convert::is_open;
@@ -21,7 +21,11 @@ use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Match, Nam
 
 impl Binder<'_> {
     pub(super) fn expr(&self, expr: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
-        deeper(|| self.kind(expr, scope))
+        deeper(|| {
+            let bound = self.kind(expr, scope)?;
+            group_queries::note(expr, &bound, scope);
+            Ok(bound)
+        })
     }
 
     pub(super) fn exprs(&self, exprs: &[tree::Expr], scope: &Scope<'_>) -> Result<Vec<Expr>> {

@@ -9,12 +9,15 @@ use super::outer_aggregates::{left_to, with_left};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
 use super::{Binder, Result, fail, unsupported, wrong};
+use crate::functions::aggregates::sorting_for_itself;
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, Exists, GroupingSet, InSubquery, SetComparison};
+use datafusion::logical_expr::expr::{AggregateFunction, Exists, GroupingSet, InSubquery, SetComparison, Sort as By};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
+use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Group, Literal, Select};
 
@@ -48,13 +51,7 @@ impl Binder<'_> {
             Ok(())
         })?;
         for set in &mut sets {
-            let mut once: Vec<Expr> = vec![];
-            for key in std::mem::take(set) {
-                if !once.contains(&key) {
-                    once.push(key);
-                }
-            }
-            *set = once;
+            *set = once_each(std::mem::take(set));
         }
         if select.group.as_ref().is_some_and(|group| group.distinct) {
             let within = |set: &[Expr], other: &[Expr]| set.iter().all(|key| other.contains(key));
@@ -180,7 +177,7 @@ impl Binder<'_> {
         }
         let listed: Vec<Expr> = grouping_set_to_exprlist(&keys)?.into_iter().cloned().collect();
         let keys = if many { refuse_alike(&listed).map(|()| keys)? } else { self.told_apart(&[], keys) };
-        let computed = self.told_apart(&keys, aggregates.clone());
+        let computed = self.told_apart(&keys, sorted_apart(aggregates.clone(), plan.schema())?);
         let plan = LogicalPlanBuilder::from(plan).aggregate(keys, computed)?.build()?;
         let columns = plan.schema().columns();
         // Behind the groups of several sets stands which set it is.
@@ -214,6 +211,50 @@ impl Binder<'_> {
         });
         named.collect()
     }
+}
+
+/// Aggregates side by side. Upstream: DataFusion sorts the rows as one of them wants them, and so they come to all. So
+/// where not all that depends on an order depends on the same one, each sorts its own values.
+fn sorted_apart(mut aggregates: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let mut orders: Vec<&[By]> = vec![];
+    for aggregate in &aggregates {
+        if let Expr::AggregateFunction(call) = aggregate
+            && !orders.contains(&call.params.order_by.as_slice())
+            && depends_on_order(call, schema)?
+        {
+            orders.push(&call.params.order_by);
+        }
+    }
+    if orders.len() < 2 {
+        return Ok(aggregates);
+    }
+    for aggregate in &mut aggregates {
+        if let Expr::AggregateFunction(call) = aggregate
+            && !call.params.order_by.is_empty()
+            && let Some(function) = sorting_for_itself(&call.func)
+        {
+            call.func = Arc::new(function);
+        }
+    }
+    Ok(aggregates)
+}
+
+/// Whether an aggregate's result may be another if its rows come in another order: floats are rounded as they are
+/// added, and of equal values that are shown differently one stays.
+fn depends_on_order(call: &AggregateFunction, schema: &DFSchema) -> Result<bool> {
+    if matches!(call.func.name(), "array_agg" | "string_agg") {
+        return Ok(true);
+    }
+    let is_exact = |of: &ArrowType| {
+        of.is_integer() || matches!(of, ArrowType::Boolean | ArrowType::Utf8 | ArrowType::Date32 | ArrowType::Null)
+    };
+    let never = matches!(call.func.name(), "count" | "grouping" | "percentile_cont");
+    for arg in call.params.args.iter().filter(|_| !never) {
+        if !is_exact(&arg.get_type(schema)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn refuse_alike(keys: &[Expr]) -> Result<()> {
@@ -358,6 +399,20 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
         _ => None,
     }
+}
+
+pub(super) fn sets_mut(groups: &mut Groups) -> &mut [Vec<Expr>] {
+    &mut groups.sets
+}
+
+pub(super) fn once_each(keys: Vec<Expr>) -> Vec<Expr> {
+    let mut once: Vec<Expr> = vec![];
+    for key in keys {
+        if !once.contains(&key) {
+            once.push(key);
+        }
+    }
+    once
 }
 
 fn place(item: &Group) -> At {

@@ -7,6 +7,7 @@
 //! 4. The columns of UNION, INTERSECT and EXCEPT, and of VALUES, are of one type each, as PostgreSQL finds it.
 use super::scope::{Clause, Cte, Ctes, Kind, Scope};
 use super::select::Order;
+use super::starts::{as_plain_numerics, with_plain_numerics};
 use super::{Binder, Bound, Fault, Placed, Result, fail, from, from::Source, unsupported, wrong};
 use crate::cast::cast_datum;
 use crate::functions::arithmetic::is_number;
@@ -14,6 +15,7 @@ use crate::functions::builtin;
 use crate::functions::convert::{convert, convert_scalar, is_open};
 use crate::plan::origins::origins;
 use crate::plan::{choosers, resolve, rules};
+use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
@@ -195,6 +197,7 @@ impl Binder<'_> {
             [one] => self.query(one, around, ctes)?,
             several => self.set(SetOperator::Union, *all, several, query.at, place)?,
         };
+        let start = Bound { plan: with_plain_numerics(start.plan, first)?, ..start };
         let working = self.relation_name(&cte.name.name);
         let reads: Rc<std::cell::Cell<usize>> = Rc::default();
         let mut titles = start.titles.clone();
@@ -427,12 +430,17 @@ fn stepping(start: &LogicalPlan, step: LogicalPlan, cte: &Ident) -> Result<Logic
         let mut fields = start.schema().fields().iter().zip(step.schema().fields());
         fields.position(|(start, step)| start.data_type() != step.data_type())
     };
+    let mut both = [start.clone(), step];
+    rules::settle_branches("UNION", &mut both)?;
+    let [_, step] = both;
+    let step = as_plain_numerics(start, step)?;
     if same(start, &step).is_none() {
         return Ok(step);
     }
     let both = [Arc::new(start.clone()), Arc::new(step.clone())];
     for (number, (start, step)) in start.schema().fields().iter().zip(step.schema().fields()).enumerate() {
         let common = match choosers::cannot_be_compared(start.data_type(), step.data_type()) {
+            _ if is_decimal(start.data_type()) && step.data_type().is_floating() => step.clone(),
             true => step.clone(),
             false => coerce_union_schema(&both)?.fields()[number].clone(),
         };

@@ -7,6 +7,7 @@
 //! 3. `t.c` is a column of what FROM calls t; where nothing there is called so, 42P01, and where it has no c, 42703.
 //! 4. A WITH query is seen by those behind it and by the query that it belongs to, and hides a table of its name.
 use super::from::{Relation, Source};
+use super::group_queries::Queries;
 use super::{Result, fail, over, unsupported, windows, wrong};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchemaRef, ExprSchema};
@@ -113,6 +114,8 @@ pub(super) struct Scope<'s> {
     pub(super) selects: Cell<bool>,
     /// Aggregates of its columns in queries within, and the columns that these name ([`super::outer_aggregates`]).
     pub(super) aggregates: RefCell<Vec<(Expr, Column)>>,
+    /// What is noted for GROUP BY, while there is something to note.
+    pub(super) queries: RefCell<Option<Queries>>,
 }
 
 impl<'s> Scope<'s> {
@@ -138,6 +141,7 @@ impl<'s> Scope<'s> {
             behind_target: false,
             selects: Cell::default(),
             aggregates: RefCell::default(),
+            queries: RefCell::default(),
         }
     }
 

@@ -9,7 +9,7 @@
 use super::expr::symbol;
 use super::query::Around;
 use super::scope::{Clause, Scope};
-use super::{Binder, Bound, Result, fail, from, system, unsupported, wrong};
+use super::{Binder, Bound, Result, fail, from, group_queries, system, unsupported, wrong};
 use crate::parse::titles;
 use crate::plan::naming::shown;
 use datafusion::common::Column;
@@ -89,8 +89,11 @@ impl Binder<'_> {
             plan = LogicalPlanBuilder::from(plan).filter(filter)?.build()?;
         }
         let before = scope.named.borrow().len();
+        scope.queries.replace(group_queries::has_queries(select).then(Vec::new));
         let mut parts = self.parts(query, select, &scope)?;
+        let noted = scope.queries.borrow().as_ref().map_or(0, Vec::len);
         let mut groups = self.groups(select, &parts, &scope)?;
+        group_queries::made_one(&mut parts, &mut groups, noted, &scope)?;
         plan = self.unnested_keys(plan, &mut groups, &mut parts)?;
         plan = self.grouped(plan, groups, &mut parts, &scope, before)?;
         if let Some(having) = parts.having.take() {

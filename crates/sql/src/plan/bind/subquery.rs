@@ -307,6 +307,14 @@ impl Binder<'_> {
             _ => false,
         };
         let left = self.expr(left, scope)?;
+        let untyped = !items.is_empty() && bound.iter().all(is_open);
+        if untyped && !is_open(&left) && symbol != "||" {
+            // Items without a type are texts.
+            let of = left.get_type(&scope.schema)?;
+            if choosers::cannot_be_compared(&of, &ArrowType::Utf8) {
+                return types::no_operator(symbol, &[left, typed_null(&ArrowType::Utf8)?], &scope.schema);
+            }
+        }
         if matches!((symbol, all), ("=", false) | ("<>", true)) && !blanks {
             // The items are made one type without what is sought among them.
             let plain = bound.len() < 2 || (!items.is_empty() && items.iter().all(whole));

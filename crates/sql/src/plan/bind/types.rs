@@ -274,6 +274,9 @@ impl Binder<'_> {
     }
 
     pub(super) fn cast_to(&self, expr: Expr, to: DataType, schema: &DFSchema) -> Result<Expr> {
+        if !to.is_text() {
+            read_now(&expr, to)?;
+        }
         let cast = Expr::Cast(Cast::new_from_field(Box::new(expr), cast_field(to)));
         self.made(cast, schema)
     }
@@ -548,6 +551,14 @@ pub(super) fn texts(symbol: &str, sides: &[&Expr; 2], schema: &DFSchema) -> Resu
             let sides = sides.map(Expr::clone);
             return no_operator(symbol, &sides, schema).map(drop);
         }
+    }
+    Ok(())
+}
+
+/// Reads a quoted literal as a value of the type: PostgreSQL does it when it plans, also where no row comes to it.
+pub(super) fn read_now(literal: &Expr, to: DataType) -> Result<()> {
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), None) = literal {
+        to.parse(text)?;
     }
     Ok(())
 }
