@@ -113,8 +113,14 @@ impl ControlFile {
             |problem: &str| StorageError::Foreign { file: device.name().to_string(), problem: problem.to_string() };
         let Some((sequence, state)) = Self::read(&device).await? else {
             return Err(foreign(match device.size() {
-                0 => "the control file is empty: put it back, or restore the database from a backup",
-                _ => "it is not a control file, or both its copies are damaged: restore the database from a backup",
+                0 => {
+                    "the control file is empty: put it back, or restore the database from a backup; where creation of \
+                     the database did not finish, create it again"
+                }
+                _ => {
+                    "it is not a control file, or both its copies are damaged: restore the database from a backup; \
+                     where creation of the database did not finish, create it again"
+                }
             }));
         };
         if !state.complete {

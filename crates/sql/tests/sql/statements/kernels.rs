@@ -355,7 +355,7 @@ async fn q27_functions() {
             (r"SELECT '\x00ff'::bytea || '\x61', length('\x00ff'::bytea), octet_length('ä')", "00ff61|2|2"),
             (
                 "SELECT right('abc', -1), left('abc', -1), right('äöü', 2), left('', 3), right('abc', -2147483648)",
-                "bc|ab|öü||abc",
+                "bc|ab|öü||",
             ),
             (
                 "SELECT abs(-5), mod(-7, 3), gcd(12, 18), lcm(4, 6), div(7, 2), sign(-2.5), factorial(5)",
