@@ -306,7 +306,7 @@ impl Session {
     pub async fn begin_message(&mut self) {
         {
             let mut block = self.shared.block.lock();
-            if *block != Block::None {
+            if !matches!(*block, Block::None | Block::Pipeline) {
                 return;
             }
             *block = Block::Message;

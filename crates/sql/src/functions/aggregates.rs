@@ -18,7 +18,7 @@ use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
@@ -259,10 +259,6 @@ impl AggregateUDFImpl for Aggregate {
             () if task.is_plain() => Box::new(Groups::<Plain>::of(task)),
             () => Box::new(Groups::<Exact>::of(task)),
         })
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::Identical
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {

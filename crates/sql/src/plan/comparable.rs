@@ -155,7 +155,7 @@ fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPl
 fn recursion_refused(of: &ArrowType) -> EngineError {
     let name = builtin::type_name(of);
     EngineError::unsupported(format!("UNION of WITH RECURSIVE with a column of type {name} is not supported yet"))
-        .with_hint("Take UNION ALL, or cast the column in both terms: a numeric to numeric(p, s).")
+        .with_hint("Take UNION ALL, or a column of another type.")
 }
 
 /// Of what is no plain numeric, what is sorted first tells the groups: it goes by itself.

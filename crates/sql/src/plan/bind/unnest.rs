@@ -17,11 +17,12 @@ use crate::values::arrays::is_array;
 use crate::values::decimal::is_decimal;
 use crate::values::{engine_type, field_of, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, NullHandling, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::expr::{Placeholder, Unnest};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use std::sync::Arc;
-use terrace_engine::DataType;
+use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{At, Call};
 
 impl Binder<'_> {
@@ -231,6 +232,7 @@ impl Binder<'_> {
         if found.is_empty() {
             return Ok(plan);
         }
+        parts.all().try_for_each(refuse_chosen)?;
         let Lists { mut columns, known, mut names } = self.lists_of(&plan, found);
         if !parts.order.is_empty() && !distinct {
             // PostgreSQL takes lists apart when the rows are in order: those of one stay in theirs.
@@ -258,6 +260,7 @@ impl Binder<'_> {
         if found.is_empty() {
             return Ok(plan);
         }
+        groups.sets.iter().flatten().try_for_each(refuse_chosen)?;
         let Lists { columns, known, names } = self.lists_of(&plan, found);
         let plan = spread(LogicalPlanBuilder::from(plan).project(columns)?, names)?;
         for key in groups.sets.iter_mut().flatten() {
@@ -294,6 +297,23 @@ struct Lists {
 
 fn is_unnest(expr: &Expr) -> bool {
     matches!(expr, Expr::Unnest(_))
+}
+
+/// What computes some of its arguments only makes no rows. 0A000
+fn refuse_chosen(expr: &Expr) -> Result<()> {
+    let chooses = |part: &Expr| match part {
+        Expr::Case(_) | Expr::InList(_) => true,
+        Expr::BinaryExpr(binary) => matches!(binary.op, Operator::And | Operator::Or),
+        Expr::ScalarFunction(call) => call.name() == "coalesce",
+        _ => false,
+    };
+    match expr.exists(|part| Ok(chooses(part) && part.exists(|inner| Ok(is_unnest(inner)))?))? {
+        true => {
+            Err(EngineError::new("0A000", "set-returning functions are not allowed in CASE, COALESCE, IN, AND and OR")
+                .into())
+        }
+        false => Ok(()),
+    }
 }
 
 /// Whether it is `information_schema._pg_expandarray`, of which JDBC's metadata are made.
