@@ -9,10 +9,9 @@
 //! 4. Of aggregates side by side that depend on different orders, those with ORDER BY sort their values themselves, and
 //!    no other sees its rows in their order ([`sorting_for_itself`]).
 //!
-//! Upstream: of several such aggregates the planner turns round those whose order is the opposite of another's, and it
-//! turns round a window that stands beside one of the opposite order. Then the accumulator is to answer its values from
-//! the last to the first. That of DISTINCT does not look whether it was turned, and those of windows do not know. So
-//! none that depends on order may be turned.
+//! Upstream: of several such aggregates the planner turns round those whose order is the opposite of another's. Then
+//! the accumulator is to answer its values from the last to the first. That of DISTINCT does not look whether it was
+//! turned, and answers them in the other order.
 //!
 //! Report for DataFusion 55.2: the accumulator of groups of floats takes a value that cannot be compared for the better
 //! one, so that a NaN becomes the least of its group, and is the greatest only until the next value; without groups,
@@ -240,9 +239,11 @@ impl AggregateUDFImpl for Extreme {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.theirs.reverse_udf() {
-            ReversedUDAF::Identical => ReversedUDAF::Identical,
-            // A window that is turned round would show it the rows of a frame backwards.
-            _ => ReversedUDAF::NotSupported,
+            _ if self.sorts => ReversedUDAF::NotSupported,
+            ReversedUDAF::Reversed(theirs) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs, sorts: false })))
+            }
+            other => other,
         }
     }
 
