@@ -292,8 +292,7 @@ impl Session {
         }
     }
 
-    /// From here to `sync`, statements outside a block are one transaction: the messages of the extended protocol between
-    /// two Syncs.
+    /// From here to `sync`, statements outside a block are one transaction: what comes between two Syncs.
     pub fn begin_pipeline(&mut self) {
         let mut block = self.shared.block.lock();
         if *block == Block::None {
@@ -304,14 +303,10 @@ impl Session {
     /// The same for a simple query of several statements, before each of them. Their transaction begins at once, so
     /// that `default_transaction_*` are of those after it.
     pub async fn begin_message(&mut self) {
-        {
-            let mut block = self.shared.block.lock();
-            if !matches!(*block, Block::None | Block::Pipeline) {
-                return;
-            }
-            *block = Block::Message;
+        if matches!(self.shared.block(), Block::None | Block::Pipeline) {
+            *self.shared.block.lock() = Block::Message;
+            self.ensure_transaction().await;
         }
-        self.ensure_transaction().await;
     }
 
     /// Parses one statement. `types`: parameter types the client stated.

@@ -50,7 +50,7 @@ fn an_interval_is_students() {
     assert!((five.high - 3.0 - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
 }
 
-/// Both take 3 (of one seed 1) for the part that the quickest case has: 10 and 5 are 7 and 2, of the other seed 9 and 4.
+/// Of one seed 3 is taken off, of the other 1: of 10 and 5 are left 7 and 2, and 9 and 4.
 #[test]
 fn what_every_case_needs_is_taken_off() {
     let of = |whole: f64, parts: [f64; 2]| {

@@ -48,8 +48,8 @@ pub(super) const FILLED: [(&str, f64); 2] = [("TPC-C", 7.0), ("TPC-E", 3.6)];
 const PEAK_TO_PEAK: &str = "from peak to peak";
 const SPEEDUP: &str = "from peak to peak, sooner than cold";
 /// What instant restart is to gain over each method, from peak to peak: twice what the best of the thesis's two gain
-/// that it recommends, and no less than MMR. The shortest ramp of any method is taken off: memory has to be filled again
-/// whatever becomes of the tier.
+/// that it recommends, and no less than MMR. The shortest ramp of any method is taken off: memory has to be filled
+/// again whatever becomes of the tier.
 const INSTANT_GAINS: [(&str, [&str; 2], f64); 3] = [
     (LOGGED, ["from peak to peak, sooner than log-based", "the same, less the shortest ramp: log-based"], 2.0),
     (
