@@ -209,6 +209,8 @@ pub(crate) struct FlashHome {
     wanted_home: AtomicU64,
     /// Checkpoints under way that let nothing dirty in.
     closed: AtomicUsize,
+    /// The log closes: no record of a frame reaches it any more (`logged`, invariant 4).
+    records_ended: AtomicBool,
     closing: AtomicBool,
     counters: Counters,
     times: Times,
@@ -273,6 +275,7 @@ impl FlashHome {
             progress: Notify::new(),
             wanted_home: AtomicU64::new(0),
             closed: AtomicUsize::new(0),
+            records_ended: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             counters: Counters::default(),
             times: Times::default(),

@@ -560,6 +560,7 @@ impl Store {
         self.stop_after(async {
             let inner = &self.0;
             inner.closing.store(true, Ordering::Release);
+            inner.flash.end_records().await;
             inner.log.shut_down().await?;
             inner.flash.list_all().await;
             Ok(())
@@ -588,6 +589,7 @@ impl Store {
         inner.checkpoint().await?;
         inner.closing.store(true, Ordering::Release); // The background writer stops; no log is written from here on.
         inner.on_demand.work_ended().await;
+        inner.flash.end_records().await;
         inner.log.shut_down().await?;
         inner.checkpoint().await?;
         inner.flash.list_all().await;

@@ -288,6 +288,8 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
         Distinct::On(_) => return None,
     };
     let sort = scope.sort(query, &output, &names)?;
+    // Which of several equal values is shown is the general way's affair.
+    (!distinct || !sort.iter().any(|(at, _)| differs_in_form(scope.data_type(*at)))).then_some(())?;
     let limit = scope.limit(limit.as_ref())?;
     let rows = scope.rows(&comparisons)?;
     let mut selected = Selected { rows, lock, sort, distinct, limit, output, schema };
@@ -458,16 +460,7 @@ impl<'a> Scope<'a> {
                 },
                 _ => self.column(&term.expr)?,
             };
-            let ordered = matches!(
-                self.data_type(at),
-                DataType::Bool
-                    | DataType::Int4
-                    | DataType::Int8
-                    | DataType::Text
-                    | DataType::Varchar(_)
-                    | DataType::Timestamp
-            );
-            ordered.then_some(())?;
+            has_order(self.data_type(at)).then_some(())?;
             sort.push((at, term.descending));
         }
         Some(sort)
@@ -561,6 +554,17 @@ impl Comparing {
             Comparing::GreaterEqual => Comparing::LessEqual,
         }
     }
+}
+
+/// Whether ORDER BY sorts values of the type as keys are sorted.
+fn has_order(data_type: DataType) -> bool {
+    use DataType::*;
+    !matches!(data_type, Json | Jsonb | Array(_) | Composite(_))
+}
+
+/// Whether values of the type that are equal may look different.
+fn differs_in_form(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Float4 | DataType::Float8 | DataType::Numeric(None) | DataType::Interval)
 }
 
 fn is_integer(data_type: DataType) -> bool {

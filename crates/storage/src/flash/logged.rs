@@ -27,8 +27,8 @@
 //!    records only where a stamp of such a series is not below the retain LSN that it finds. So from there on the log
 //!    has the whole map.
 //! 4. Nobody waits for room in the log here: those who make room may be waiting for records. Where there is none, the
-//!    stamp is made void, so that the next start finds nothing, and the series ends. Once the log is closing no frame
-//!    is given out.
+//!    stamp is made void, so that the next start finds nothing, and the series ends. Before the log closes no frame
+//!    is given out any more, and the records that those need which were given out are in it (`end_records`).
 //! 5. Up to eight frames that are to be overwritten share a sync of the log: the keeper lets others come for a
 //!    millisecond (the thesis's group-writing optimization).
 
@@ -52,6 +52,8 @@ pub(super) const GROUP: u32 = 64;
 /// Invariant 5.
 const TOGETHER: u64 = 8;
 const AT_MOST: Duration = Duration::from_millis(1);
+/// How often a stop looks whether the frames that were given out have been written.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Bytes of records in a batch, about.
 const BATCH: usize = 8 << 10;
 /// A table is written when the log since the last one is this part of the redo bound, or so many times its bytes.
@@ -228,11 +230,26 @@ impl FlashHome {
             Ok(true) => self.hardened.is_hard_to(ticket),
             Ok(false) if !vital => {} // A start will not find these frames.
             Ok(false) | Err(_) => {
+                tracing::info!("records of the flash tier do not get into the log; a restart would begin without it");
                 self.void_stamp(keeping).await;
                 self.end_series();
             }
         }
         self.wake_hardened();
+    }
+
+    /// The log is about to close (invariant 4).
+    pub(crate) async fn end_records(&self) {
+        self.records_ended.store(true, Ordering::Release);
+        // Who looked before that has the latch, or has counted its frame.
+        self.partitions.iter().for_each(|partition| drop(partition.lock()));
+        while self.logs() && self.totals.entering.load(Ordering::Acquire) > 0 && self.check().is_ok() {
+            self.env.sleep(LOOK_AGAIN).await;
+        }
+        let mut keeping = self.keeping.lock().await;
+        if self.logs() && self.series() != 0 {
+            self.log_records(&mut keeping, true).await;
+        }
     }
 
     /// Invariant 3: the log has the whole map from here on. `None`: it has not.

@@ -36,6 +36,8 @@ const VETOES: usize = 4;
 pub(super) struct Totals {
     pub(super) used: AtomicUsize,
     pub(super) dirty: AtomicUsize,
+    /// Frames that were given out, and whose write has not ended.
+    pub(super) entering: AtomicUsize,
     pub(super) queue: Queue,
 }
 
@@ -196,6 +198,7 @@ impl Partition {
             Some(_) => self.take_in_turn().ok_or(NoFrame::Busy)?,
         };
         self.totals.used.fetch_add(1, Ordering::AcqRel);
+        self.totals.entering.fetch_add(1, Ordering::AcqRel);
         self.note_void(frame); // Where that was not done when it became void.
         self.at(frame).allocate(page, lsn);
         self.index(frame);
@@ -319,6 +322,7 @@ impl Partition {
             self.at(frame).set_state(FrameState::Clean);
             self.release(frame);
             self.at(frame).forget_base();
+            self.totals.entering.fetch_sub(1, Ordering::AcqRel);
             return false;
         }
         self.at(frame).set_state(FrameState::Writing);
@@ -328,6 +332,7 @@ impl Partition {
     /// The write has ended; whether the page is in the tier now.
     pub(super) fn end_write(&mut self, frame: u32, how: Written) -> bool {
         assert_eq!(self.record(frame).state(), FrameState::Writing);
+        self.totals.entering.fetch_sub(1, Ordering::AcqRel);
         self.at(frame).set_state(FrameState::Clean);
         if self.record(frame).is_void() {
             self.release(frame);

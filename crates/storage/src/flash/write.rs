@@ -39,9 +39,6 @@ struct Routes {
 impl FlashHome {
     /// A frame for the page, dirty with `rec` if there is one.
     fn allocate(&self, page: PageId, rec: Option<Lsn>, lsn: Lsn) -> Option<FrameId> {
-        if self.log.is_closing() && self.logs() {
-            return None; // Nothing can be said of it any more.
-        }
         if !self.within_budget() {
             self.counters.rejected_budget.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -49,6 +46,10 @@ impl FlashHome {
         let part = self.partition_of(page);
         let allocated = {
             let mut partition = self.partition(part).lock();
+            // Under the latch: see `end_records`.
+            if self.records_ended.load(Ordering::Acquire) && self.logs() {
+                return None; // Nothing can be said of it any more.
+            }
             match self.partition_of(page) == part {
                 true => partition.allocate(page, rec, lsn),
                 false => Err(NoFrame::Busy), // The tier was off for a moment, and has other partitions now.
