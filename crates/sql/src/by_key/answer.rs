@@ -39,6 +39,11 @@ pub(super) fn limit(limit: &Option<Given>, bound: Bound<'_>) -> Result<Option<us
     })
 }
 
+/// How many rows OFFSET leaves out; the same.
+pub(super) fn offset(offset: &Option<Given>, bound: Bound<'_>) -> Result<Option<usize>> {
+    if offset.is_some() { limit(offset, bound) } else { Ok(Some(0)) }
+}
+
 /// Of two rows that answer their columns, by columns and whether each goes downwards. NULLs come last upwards, first
 /// downwards.
 pub(super) fn order<'r>(

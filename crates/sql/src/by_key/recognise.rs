@@ -8,7 +8,7 @@ mod joins;
 mod outputs;
 mod values;
 
-use super::answer::Output;
+use super::answer::{Output, Total};
 use super::change::{Change, Insert as Inserted};
 use super::rows::{Comparing, Rows};
 use super::select::Select as Selected;
@@ -260,14 +260,11 @@ fn plain_values(source: &Query) -> Option<&Vec<Vec<Expr>>> {
 }
 
 fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Table>, Action)> {
-    let Query { at: _, with: None, body: Body::Select(select), order: _, limit, with_ties, offset: None, locking } =
-        query
+    let Query { at: _, with: None, body: Body::Select(select), order: _, limit, with_ties, offset, locking } = query
     else {
         return None;
     };
-    let Select { at: _, distinct, items, from, filter: Some(filter), group: None, having: None, windows } =
-        select.as_ref()
-    else {
+    let Select { at: _, distinct, items, from, filter, group: None, having: None, windows } = select.as_ref() else {
         return None;
     };
     (windows.is_empty() && !with_ties).then_some(())?;
@@ -279,7 +276,10 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     };
     let table = user_table(name, catalog)?;
     let mut scope = Scope::of(&table, called(name, alias), seen);
-    let comparisons = scope.comparisons(filter)?;
+    let comparisons = match filter {
+        Some(filter) => Some(scope.comparisons(filter)?),
+        None => None,
+    };
     let lock = locks(locking, scope.tables[0].alias)?;
     let (output, names, schema) = scope.output(items)?;
     let distinct = match distinct {
@@ -290,10 +290,16 @@ fn select(query: &Query, catalog: &Catalog, seen: &mut Seen) -> Option<(Arc<Tabl
     let sort = scope.sort(query, &output, &names)?;
     // Which of several equal values is shown is the general way's affair.
     (!distinct || !sort.iter().any(|(at, _)| differs_in_form(scope.data_type(*at)))).then_some(())?;
-    let limit = scope.limit(limit.as_ref())?;
-    let rows = scope.rows(&comparisons)?;
-    let mut selected = Selected { rows, lock, sort, distinct, limit, output, schema };
+    let (limit, offset) = (scope.limit(limit.as_ref())?, scope.limit(offset.as_ref())?);
+    // Rows that OFFSET leaves out are locked, too.
+    (offset.is_none() || lock.is_none()).then_some(())?;
+    let rows = match comparisons {
+        Some(comparisons) => scope.rows(&comparisons)?,
+        None => first_rows(&table, &output, &sort, limit.is_some() && !distinct)?,
+    };
+    let mut selected = Selected { rows, lock, sort, distinct, limit, offset, output, schema };
     selected.settle_order()?;
+    selected.settle_end();
     Some((table, Action::Select(Box::new(selected))))
 }
 
@@ -322,7 +328,8 @@ impl Selected {
             Output::Cells(_) => {}
             // One row, which nothing more may be said about.
             Output::Total(..) => {
-                let alone = self.sort.is_empty() && self.limit.is_none() && !self.distinct && self.lock.is_none();
+                let whole = self.limit.is_none() && self.offset.is_none();
+                let alone = self.sort.is_empty() && whole && !self.distinct && self.lock.is_none();
                 return alone.then_some(());
             }
         }
@@ -336,6 +343,32 @@ impl Selected {
         }
         Some(())
     }
+
+    /// The least or greatest value of the column that the rows lie in order of is that of the first or last row.
+    fn settle_end(&mut self) {
+        let next = self.rows.index.keys().get(self.rows.prefix.len());
+        self.rows.direction = match &self.output {
+            Output::Total(Total::Least(at), _) if next == Some(at) => ScanDirection::Forward,
+            Output::Total(Total::Greatest(at), _) if next == Some(at) => ScanDirection::Backward,
+            _ => return,
+        };
+        self.rows.not_null = true;
+        self.limit = Some(Given::Constant(Datum::Int8(1)));
+    }
+}
+
+/// The first rows of a table in the order of an index, where nothing else is said of them: as many as LIMIT says, or the
+/// one whose value an aggregate answers.
+fn first_rows(table: &Table, output: &Output, sort: &[(usize, bool)], limited: bool) -> Option<Rows> {
+    let wanted: Vec<usize> = match output {
+        Output::Cells(_) if limited && !sort.is_empty() => sort.iter().map(|(at, _)| *at).collect(),
+        Output::Total(Total::Least(at) | Total::Greatest(at), _) => vec![*at],
+        _ => return None,
+    };
+    sort.iter().all(|(_, down)| *down == sort[0].1).then_some(())?;
+    let index = table.indexes.iter().find(|index| index.keys().starts_with(&wanted))?.clone();
+    let (prefix, direction) = (vec![], ScanDirection::Forward);
+    Some(Rows { index, prefix, low: None, high: None, not_null: false, direction, one: false })
 }
 
 /// A user's table, named plainly. An unqualified name may be one of pg_catalog's, which come first; those begin with
@@ -501,7 +534,8 @@ fn key_of(table: &Table, comparisons: &[Comparison]) -> Option<Rows> {
     };
     let index = table.indexes.iter().find(all)?.clone();
     let prefix = index.columns.iter().map(|column| equal(*column)).collect::<Option<Vec<Given>>>()?;
-    Some(Rows { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one: true })
+    let direction = ScanDirection::Forward;
+    Some(Rows { index, prefix, low: None, high: None, not_null: false, direction, one: true })
 }
 
 /// Equalities on the first columns, then at most two bounds on the next, and nothing else.
@@ -528,7 +562,7 @@ fn range_of(index: &Arc<Index>, comparisons: &[Comparison]) -> Option<Rows> {
     }
     let narrowed = !prefix.is_empty() || low.is_some() || high.is_some();
     let (index, direction) = (index.clone(), ScanDirection::Forward);
-    narrowed.then_some(Rows { index, prefix, low, high, direction, one: false })
+    narrowed.then_some(Rows { index, prefix, low, high, not_null: false, direction, one: false })
 }
 
 impl Comparing {

@@ -1,5 +1,5 @@
-//! Rows that an index leads to: one by all columns of a unique index, or a short range by a prefix of an index's
-//! columns and bounds on the column after it.
+//! Rows that an index leads to: one by all columns of a unique index, a short range by a prefix of an index's columns
+//! and bounds on the column after it, or the first ones of all. (Every index has all rows of its table.)
 //!
 //! 1. At most [`MOST`] rows are read; a longer range is the general way's.
 //! 2. NULLs lie at the end of an index: a bound from below alone ends before them.
@@ -49,6 +49,8 @@ pub(super) struct Rows {
     /// Bounds on the column after the prefix, and whether they belong to the range.
     pub(super) low: Option<(Given, bool)>,
     pub(super) high: Option<(Given, bool)>,
+    /// Only rows whose column after the prefix is not NULL.
+    pub(super) not_null: bool,
     pub(super) direction: ScanDirection,
     /// The prefix is a whole key of a unique index: it names one row.
     pub(super) one: bool,
@@ -60,6 +62,7 @@ pub(super) struct Sought<'r> {
     pub(super) prefix: Vec<Datum>,
     low: Option<(Datum, bool)>,
     high: Option<(Datum, bool)>,
+    not_null: bool,
     direction: ScanDirection,
     one: bool,
 }
@@ -79,7 +82,8 @@ impl Rows {
         };
         let prefix = self.prefix.iter().map(|given| given.value(bound)).collect::<Result<Vec<Datum>>>()?;
         let (low, high) = (end(&self.low)?, end(&self.high)?);
-        Ok(Sought { index: &self.index, prefix, low, high, direction: self.direction, one: self.one })
+        let Rows { not_null, direction, one, .. } = *self;
+        Ok(Sought { index: &self.index, prefix, low, high, not_null, direction, one })
     }
 }
 
@@ -94,7 +98,7 @@ pub(super) fn fitting<T>(value: Result<T>) -> Result<Option<T>> {
 impl<'r> Sought<'r> {
     /// Those with this prefix.
     pub(super) fn prefixed(index: &'r Arc<Index>, prefix: Vec<Datum>, one: bool) -> Sought<'r> {
-        Sought { index, prefix, low: None, high: None, direction: ScanDirection::Forward, one }
+        Sought { index, prefix, low: None, high: None, not_null: false, direction: ScanDirection::Forward, one }
     }
 }
 
@@ -134,14 +138,16 @@ impl Sought<'_> {
             let key = [self.prefix.as_slice(), std::slice::from_ref(value)].concat();
             if included { Bound::Included(key) } else { Bound::Excluded(key) }
         };
+        let prefixed = || if self.prefix.is_empty() { Bound::Unbounded } else { Bound::Included(self.prefix.clone()) };
         let to = match (&self.high, &self.low) {
             (Some((high, included)), _) => end(high, *included),
             (None, Some(_)) => end(&Datum::Null, false),
-            (None, None) => Bound::Included(self.prefix.clone()),
+            (None, None) if self.not_null => end(&Datum::Null, false),
+            (None, None) => prefixed(),
         };
         let from = match &self.low {
             Some((low, included)) => end(low, *included),
-            None => Bound::Included(self.prefix.clone()),
+            None => prefixed(),
         };
         IndexRange { index: self.index.clone(), from, to, direction: self.direction }
     }

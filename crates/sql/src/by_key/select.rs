@@ -1,9 +1,10 @@
-//! SELECT by an index: of one row, or of a short range; also FOR UPDATE and its weaker forms.
+//! SELECT by an index: of one row, of a short range, or of the first rows in the index's order; also FOR UPDATE and its
+//! weaker forms.
 //!
 //! 1. Rows are locked in the order in which they are answered, and no more of them than LIMIT allows. One that another
 //!    transaction has changed meanwhile (READ COMMITTED) is answered in its newest version, if it still is one of those
 //!    sought; it keeps its place.
-use super::answer::{Output, limit, order};
+use super::answer::{Output, limit, offset, order};
 use super::rows::{Found, MOST, Rows, Sought, fitting};
 use super::values::{Bound, Cell, Given};
 use datafusion::arrow::array::RecordBatch;
@@ -21,6 +22,7 @@ pub(super) struct Select {
     /// The columns shown are those sorted by: rows that are equal in them are one.
     pub(super) distinct: bool,
     pub(super) limit: Option<Given>,
+    pub(super) offset: Option<Given>,
     pub(super) output: Output,
     pub(super) schema: SchemaRef,
 }
@@ -29,20 +31,23 @@ impl Select {
     /// Where it is a look-up of one row that needs nothing but its columns.
     pub(super) fn at_once(&self) -> Option<(&Rows, &[Cell])> {
         let Output::Cells(cells) = &self.output else { return None };
-        let plain = self.rows.one && self.lock.is_none() && self.limit.is_none() && !self.distinct;
+        let whole = self.limit.is_none() && self.offset.is_none();
+        let plain = self.rows.one && self.lock.is_none() && whole && !self.distinct;
         (plain && cells.iter().all(|cell| cell.plain().is_some())).then_some((&self.rows, cells))
     }
 
     /// `None`: it is the general way's after all.
     pub(super) async fn run(&self, table: &Arc<Table>, txn: &mut Txn, bound: Bound<'_>) -> Result<Option<RecordBatch>> {
         let Some(limit) = limit(&self.limit, bound)? else { return Ok(None) };
+        let Some(skipped) = offset(&self.offset, bound)? else { return Ok(None) };
+        let limit = limit.saturating_add(skipped);
         let Some(sought) = fitting(self.rows.sought(bound))? else { return Ok(None) };
         let rows = match self.sort.is_empty() {
             true => self.some(table, txn, &sought, limit).await?,
             false => self.sorted(table, txn, &sought, limit).await?,
         };
         let Some(rows) = rows else { return Ok(None) };
-        let columns = rows.iter().map(|row| {
+        let columns = rows.get(skipped..).unwrap_or_default().iter().map(|row| {
             let view = row.view(table);
             move |at| view.get(at)
         });

@@ -173,12 +173,14 @@ fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     if aggregates::takes_doubles(call.fun.name()) {
         as_doubles(&mut call.params.args, schema)?;
     }
-    match &call.fun {
-        WindowFunctionDefinition::AggregateUDF(function) => {
-            check_aggregated(function.name(), &call.params.args, schema)
+    if let WindowFunctionDefinition::AggregateUDF(function) = &mut call.fun {
+        check_aggregated(function.name(), &call.params.args, schema)?;
+        // One that DataFusion turned round would give the values of a frame backwards.
+        if let Some(own) = aggregates::sorting_for_itself(function) {
+            *function = Arc::new(own);
         }
-        WindowFunctionDefinition::WindowUDF(_) => Ok(()),
     }
+    Ok(())
 }
 
 /// LIKE with its sides as they are matched; ILIKE becomes LIKE.

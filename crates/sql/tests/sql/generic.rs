@@ -14,6 +14,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("smallint", "SELECT id, n::text || '!' FROM t WHERE id = $1"),
     ("bigint, bigint", "SELECT id FROM t WHERE a = $1 AND b >= $2 ORDER BY b DESC, id LIMIT 3"),
     ("int, int", "SELECT id FROM t WHERE a BETWEEN $1 AND $2 ORDER BY id"),
+    ("bigint, bigint", "SELECT id FROM t WHERE id BETWEEN $1 AND $2 ORDER BY c, id"),
+    ("bigint, bigint", "SELECT id FROM t WHERE s >= $1 AND s < $2 AND s <> 2 ORDER BY id"),
     ("int, bigint", "SELECT count(*), sum(b), min(x), max(n), avg(s) FROM t WHERE a IN ($1, $2, 3)"),
     ("text", "SELECT id, x FROM t WHERE x = $1 ORDER BY id"),
     ("varchar", "SELECT id, x FROM t WHERE x = $1 OR v = $1 ORDER BY id"),
@@ -158,6 +160,21 @@ async fn plans_that_are_kept_answer_as_new_ones() {
     }
     assert_eq!(c.session.generic_plans(), 0, "statements take their plans along");
     assert!(planned.len() <= 9, "planned each time: {planned:#?}");
+}
+
+/// Some drivers state bigint for every integer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_plan_reads_a_range_of_a_key_also_by_wider_parameters() {
+    let mut c = filled().await;
+    let scans = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 't'";
+    c.run("PREPARE kept (bigint, bigint) AS SELECT id FROM t WHERE id BETWEEN $1 AND $2 ORDER BY c, id").await.unwrap();
+    let before = c.run(scans).await.unwrap();
+    for _ in 0..5 {
+        c.rows("EXECUTE kept (7, 8)", &["7", "8"]).await;
+    }
+    assert_eq!(c.session.generic_plans(), 1);
+    assert_eq!(c.run(scans).await.unwrap(), before, "no run read the whole table");
+    c.rows("EXECUTE kept (30, 5000000000)", &["30", "31"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

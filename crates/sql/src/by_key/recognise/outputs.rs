@@ -100,7 +100,8 @@ impl Scope<'_> {
         (of == DataType::Int4 && fits).then_some(Cell { value, of, as_text: false })
     }
 
-    /// `count(*)`; `count` of different values; `sum` of an int4 or a numeric column; `min` and `max` of an integer's.
+    /// `count(*)`; `count` of different values; `sum` of an int4 or a numeric column; `min` and `max` of one that has
+    /// ends.
     fn total(&self, call: &Call) -> Option<(Total, DataType)> {
         (is_plain(call) && called_plainly(call, &call.name.last().name)).then_some(())?;
         let function = call.name.last().name.as_str();
@@ -121,11 +122,17 @@ impl Scope<'_> {
                 let of = of.map(|(_, scale)| (MAX_PRECISION, scale));
                 Some((Total::Sum(at), DataType::Numeric(of)))
             }
-            (of @ (DataType::Int4 | DataType::Int8), "min") => Some((Total::Least(at), of)),
-            (of @ (DataType::Int4 | DataType::Int8), "max") => Some((Total::Greatest(at), of)),
+            (of, "min") if has_ends(of) => Some((Total::Least(at), of)),
+            (of, "max") if has_ends(of) => Some((Total::Greatest(at), of)),
             _ => None,
         }
     }
+}
+
+/// Types whose values `min` and `max` compare as keys are compared, and answer as they are.
+fn has_ends(of: DataType) -> bool {
+    use DataType::*;
+    matches!(of, Int2 | Int4 | Int8 | Date | Timestamp | Timestamptz)
 }
 
 /// An expression, or what it casts to text; and whether it does.

@@ -18,8 +18,10 @@ const NUMERIC: KindOf = |of| matches!(of, DataType::Numeric(_));
 
 /// Types whose values are compared as an index compares them. Equality of floats is DataFusion's affair; literals of
 /// varchar(n) would be cut to length.
-pub(super) const COMPARED: [DataType; 5] =
-    [DataType::Bool, DataType::Int4, DataType::Int8, DataType::Text, DataType::Timestamp];
+pub(super) const COMPARED: [DataType; 9] = {
+    use DataType::*;
+    [Bool, Int2, Int4, Int8, Text, Timestamp, Timestamptz, Date, Uuid]
+};
 
 fn is_a(kind: KindOf, one: DataType, other: DataType) -> bool {
     kind(one) && kind(other)
@@ -59,6 +61,8 @@ impl Scope<'_> {
         let is = *self.seen.types[at].get_or_insert(data_type);
         // Some drivers state bigint for every integer: what does not fit then takes the general way.
         let of_a_kind = is_a(INTEGER, is, data_type) || is_a(TEXT, is, data_type) || is_a(NUMERIC, is, data_type);
+        // A text becomes a char(n) when it is assigned.
+        let of_a_kind = of_a_kind || matches!((place, data_type), (Place::Assigned(_), DataType::Char(_))) && TEXT(is);
         // Which of two types it gets if the client states none, and whether it may meet both, the planner knows.
         let stated = self.seen.stated.get(at).is_some_and(Option::is_some);
         (stated || is == data_type).then_some(())?;
@@ -204,7 +208,7 @@ fn operand_type(of: DataType) -> DataType {
 fn compared_literal(column: &ColumnDef, literal: &Literal) -> Option<Datum> {
     let fits = match literal {
         Literal::Int(_) => is_integer(column.data_type),
-        Literal::Text(_) => matches!(column.data_type, DataType::Text | DataType::Varchar(0)),
+        Literal::Text(_) => matches!(column.data_type, DataType::Text | DataType::Varchar(0) | DataType::Uuid),
         Literal::Bool(_) => column.data_type == DataType::Bool,
         Literal::Null | Literal::Number(_) | Literal::Bits { .. } => false,
     };

@@ -5,16 +5,16 @@
 //!    timestamptz have one value, or are both NULL.
 //! 2. It is not run on a plan with EXISTS or IN (SELECT ...) either. The next pass makes joins of those in filters
 //!    ([`super::held_filters`]), if they are still there.
-//! 3. It is not run on a filter that compares an integer column, as a wider integer, with a parameter or a column of a
-//!    query around: `id BETWEEN $1 AND $2` with parameters of bigint. A scan knows a key only where its column stands
-//!    in the condition itself ([`crate::plan::key_ranges`]).
+//! 3. It is not run on a plan with a filter that compares an integer column, as a wider integer, with a parameter or a
+//!    column of a query around: `id BETWEEN $1 AND $2` with parameters of bigint. A scan knows a key only where its
+//!    column stands in the condition itself ([`crate::plan::key_ranges`]).
 //!
 //! Upstream: `ScalarValue::TimestampMicrosecond` is compared without its time zone. So `min(timestamptz '2020-01-01
 //! 00:00:00+00')` and `min(timestamp '2020-01-01 00:00:00')` are one common expression, of the first one's type.
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::collections::BTreeSet;
@@ -39,7 +39,11 @@ impl OptimizerRule for CommonExpressions {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if narrows(&plan) || must_not_merge(&plan)? { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+        if plan.exists(|node| Ok(narrows(node)))? || must_not_merge(&plan)? {
+            Ok(Transformed::no(plan))
+        } else {
+            self.inner.rewrite(plan, config)
+        }
     }
 }
 
@@ -48,8 +52,10 @@ fn narrows(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     let is_key = |expr: &Expr| matches!(expr, Expr::Cast(cast) if matches!(cast.expr.as_ref(), Expr::Column(_)));
     let is_given = |expr: &Expr| expr.column_refs().is_empty();
+    let is_of_keys =
+        |op: Operator| matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
     split_conjunction(&filter.predicate).into_iter().any(|condition| match condition {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_comparison_operator() => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_of_keys(*op) => {
             is_key(left) && is_given(right) || is_given(left) && is_key(right)
         }
         Expr::Between(between) => is_key(&between.expr) && is_given(&between.low) && is_given(&between.high),

@@ -10,9 +10,13 @@ use terrace_engine::{DataType, Datum, EngineError};
 const TABLE: &str = "CREATE TABLE t (a int, b int, n int, m bigint, p numeric(8, 2), q numeric, x text, v varchar(4), \
                      w timestamp, PRIMARY KEY (a, b))";
 
+/// Keys and orders of other types.
+const OTHERS: &str = "CREATE TABLE o (u uuid PRIMARY KEY, s smallint, d date, z timestamptz, c char(6), y bytea, \
+                      m numeric, f float8)";
+
 /// Types that the client states, and a statement.
 const STATEMENTS: &[(&[DataType], &str)] = {
-    use DataType::{Int2, Int4, Int8, Text, Varchar};
+    use DataType::{Date, Int2, Int4, Int8, Text, Timestamptz, Uuid, Varchar};
     const NUMERIC: DataType = DataType::Numeric(None);
     const VARCHAR: DataType = Varchar(0);
     &[
@@ -42,6 +46,27 @@ const STATEMENTS: &[(&[DataType], &str)] = {
             "INSERT INTO t (a, b, p, x) VALUES ($1, $2, $3::numeric, $4) RETURNING b - 1",
         ),
         (&[Int4, Int4, NUMERIC], "INSERT INTO t (a, b, p, q) VALUES ($1, $2, $3, 7)"),
+        (&[Uuid], "SELECT * FROM o WHERE u = $1"),
+        (&[Uuid], "SELECT s, f FROM o WHERE u = $1 FOR UPDATE"),
+        (&[Uuid, Uuid], "SELECT u, c FROM o WHERE u > $1 AND u <= $2 ORDER BY u DESC LIMIT 3"),
+        (&[Uuid, Int2], "UPDATE o SET s = $2 WHERE u = $1 RETURNING u, s"),
+        (&[VARCHAR, Uuid], "UPDATE o SET c = $1 WHERE u = $2 RETURNING c"),
+        (&[Uuid, Text], "INSERT INTO o (u, c) VALUES ($1, $2) RETURNING u, c"),
+        (&[Uuid], "DELETE FROM o WHERE u = $1 RETURNING d, z"),
+        (&[Int2, Int2], "SELECT u FROM o WHERE s BETWEEN $1 AND $2 ORDER BY c, u"),
+        (&[Int4, Int8], "SELECT DISTINCT c FROM o WHERE s BETWEEN $1 AND $2 ORDER BY c"),
+        (&[Int8], "SELECT d, z FROM o WHERE s = $1 ORDER BY d DESC, z, u"),
+        (&[Date], "SELECT u FROM o WHERE d = $1 ORDER BY y, u DESC"),
+        (&[Date, Timestamptz], "SELECT u, z FROM o WHERE d = $1 AND z >= $2 ORDER BY m DESC, u"),
+        (&[Date, Date], "SELECT DISTINCT s, d FROM o WHERE d >= $1 AND d < $2 ORDER BY d, s DESC"),
+        (&[Date], "SELECT u FROM o WHERE d < $1 ORDER BY f DESC, u"),
+        (&[Int8, Int8], "SELECT u, s FROM o ORDER BY u LIMIT $1 OFFSET $2"),
+        (&[Int4, Int8], "SELECT d, z FROM o WHERE s >= $1 ORDER BY z, u OFFSET $2"),
+        (&[Int8], "SELECT d, z FROM o ORDER BY d DESC, z DESC LIMIT $1"),
+        (&[Date], "SELECT max(z) FROM o WHERE d = $1"),
+        (&[Date], "SELECT min(d) FROM o WHERE d > $1"),
+        (&[Int2], "SELECT max(s) FROM o WHERE s <= $1"),
+        (&[Date, Timestamptz], "UPDATE o SET c = 'new' WHERE d = $1 AND z > $2 RETURNING u, c"),
     ]
 };
 
@@ -51,6 +76,11 @@ fn values(of: DataType) -> Vec<Datum> {
         DataType::Int2 => [0, 1, 2, 3, 4, i16::MAX, i16::MIN].map(Datum::Int2).to_vec(),
         DataType::Int4 => [0, 1, 2, 3, 4, i32::MAX, i32::MIN].map(Datum::Int4).to_vec(),
         DataType::Int8 => [0, 1, 2, 3, 4, i64::MAX, i64::MIN].map(Datum::Int8).to_vec(),
+        DataType::Uuid => uuids().map(|id| DataType::Uuid.parse(id).unwrap()).to_vec(),
+        DataType::Date => ["2024-01-01", "2024-01-02", "2024-01-03", "infinity"].map(|d| of.parse(d).unwrap()).to_vec(),
+        DataType::Timestamptz => {
+            ["2024-01-01 00:00:00Z", "2024-01-02 07:30:00+02", "-infinity"].map(|time| of.parse(time).unwrap()).to_vec()
+        }
         DataType::Numeric(_) => ["0", "1.50", "-2.255", "999999.99", "1e20", "NaN", "0.005"]
             .map(|n| DataType::Numeric(None).parse(n).unwrap())
             .to_vec(),
@@ -58,6 +88,15 @@ fn values(of: DataType) -> Vec<Datum> {
     };
     values.push(Datum::Null);
     values
+}
+
+fn uuids() -> [&'static str; 4] {
+    [
+        "00000000-0000-0000-0000-000000000000",
+        "00000000-0000-0000-0000-000000000003",
+        "7fffffff-ffff-ffff-ffff-ffffffffffff",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    ]
 }
 
 async fn filled() -> Client {
@@ -69,6 +108,15 @@ async fn filled() -> Client {
     c.ok(&format!("INSERT INTO t {rows}"), "INSERT 0 12").await;
     c.ok("INSERT INTO t (a, b) VALUES (2, 9), (2147483647, 2147483647)", "INSERT 0 2").await;
     c.ok("UPDATE t SET n = 2147483647 WHERE a = 2147483647", "UPDATE 1").await;
+    c.ok(OTHERS, "CREATE TABLE").await;
+    c.ok("CREATE INDEX o_s ON o (s)", "CREATE INDEX").await;
+    c.ok("CREATE INDEX o_d ON o (d, z)", "CREATE INDEX").await;
+    let rows = "SELECT (repeat('0', 24) || lpad(n::text, 8, '0'))::uuid, nullif(n % 5, 4), date '2024-01-01' + n % 4, \
+                timestamptz '2024-01-01 00:00:00Z' + n * interval '5 hours', 'c' || n % 3, \
+                decode(lpad(to_hex(n % 6), 2, '0'), 'hex'), nullif(n % 7, 3) / 4.0, nullif(n % 9, 2) / 8.0 \
+                FROM generate_series(1, 40) AS g(n)";
+    c.ok(&format!("INSERT INTO o {rows}"), "INSERT 0 40").await;
+    c.ok("INSERT INTO o (u, f) VALUES ('ffffffff-ffff-ffff-ffff-ffffffffffff', 'NaN')", "INSERT 0 1").await;
     c
 }
 
