@@ -42,6 +42,8 @@ enum Place {
     Assigned(usize),
     Operand(usize),
     Limit,
+    /// It is shown in the list.
+    Shown,
 }
 
 /// The tables of a statement, in the order of FROM, and the parameters met. A column has a number among those of all of

@@ -288,6 +288,8 @@ fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
             | LogicalPlan::Join(_)
             | LogicalPlan::Distinct(_)
             | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::Window(_)
             | LogicalPlan::EmptyRelation(_) => true,
             _ => false,
         };
@@ -306,6 +308,7 @@ fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
 fn is_the_same_each_time(expr: &Expr) -> bool {
     match expr {
         Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
+        Expr::WindowFunction(call) => call.fun.signature().volatility == Volatility::Immutable,
         Expr::Column(_) | Expr::Placeholder(_) => true,
         expr => is_plain(expr),
     }

@@ -41,6 +41,20 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("int, int", "SELECT id FROM t ORDER BY id LIMIT $1 OFFSET abs($2)"),
     ("int", "SELECT id FROM t WHERE a = (SELECT max(a) FROM t WHERE id < $1) ORDER BY id"),
     ("int", "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM o WHERE o.t = t.id AND o.k = $1) ORDER BY id"),
+    ("int, int", "SELECT id FROM t WHERE id = $1 UNION ALL SELECT k FROM o WHERE o.t = $2 ORDER BY 1"),
+    ("int, int", "SELECT a, x FROM t WHERE id < $1 UNION SELECT k, 'o' FROM o WHERE o.t = $2 ORDER BY 1, 2"),
+    (
+        "int",
+        "SELECT id, row_number() OVER (ORDER BY b DESC NULLS LAST, id), sum(b) OVER (ORDER BY id) FROM t WHERE a = $1",
+    ),
+    (
+        "int",
+        "SELECT id, lag(id, 1) OVER w, array_agg(id) OVER w FROM t WHERE a = $1 WINDOW w AS (ORDER BY id) ORDER BY id",
+    ),
+    (
+        "int, int",
+        "SELECT id, ntile($1) OVER (ORDER BY id), lead(b, $2) OVER (ORDER BY id) FROM t WHERE a = 1 ORDER BY id",
+    ),
     ("int, int", "SELECT * FROM (VALUES ($1), ($2)) AS v(n) ORDER BY n"),
     ("int, text", "SELECT $1 + 1, $2 || 'x'"),
     ("numeric, int", "UPDATE t SET n = n + $1 WHERE id = $2 RETURNING id, n, n - $1"),

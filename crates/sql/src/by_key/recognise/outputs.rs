@@ -2,7 +2,8 @@
 use super::super::answer::{Output, Total};
 use super::super::change::Returning;
 use super::super::values::{Cell, Given, NewValue};
-use super::{Named, Scope};
+use super::values::shown_literal;
+use super::{Named, Place, Scope, literal};
 use crate::parse::titles::title;
 use crate::parse::types::known;
 use crate::plan::origins::Origins;
@@ -81,6 +82,9 @@ impl Scope<'_> {
     }
 
     fn cell(&mut self, expr: &Expr) -> Option<Cell> {
+        if let Some(value) = self.shown_number(expr) {
+            return Some(Cell { value: NewValue::Given(value), of: DataType::Int4, as_text: false });
+        }
         if let Some(at) = self.column(expr) {
             return Some(Cell::column(at, self.data_type(at)));
         }
@@ -98,6 +102,16 @@ impl Scope<'_> {
             _ => self.seen.uses.is_some(),
         };
         (of == DataType::Int4 && fits).then_some(Cell { value, of, as_text: false })
+    }
+
+    /// An integer that is written in the list, as in `SELECT 1`.
+    fn shown_number(&mut self, expr: &Expr) -> Option<Given> {
+        match literal(expr) {
+            Some(number) => shown_literal(number).map(Given::Constant),
+            // In a shape it is a parameter.
+            None if self.seen.uses.is_some() => self.parameter(expr, DataType::Int4, Place::Shown),
+            None => None,
+        }
     }
 
     /// `count(*)`; `count` of different values; `sum` of an int4 or a numeric column; `min` and `max` of one that has

@@ -229,6 +229,11 @@ fn operand_literal(column: &ColumnDef, literal: &Literal) -> Option<Datum> {
     }
 }
 
+/// An int4: the type that PostgreSQL gives it.
+pub(super) fn shown_literal(literal: &Literal) -> Option<Datum> {
+    if let Literal::Int(value) = literal { i32::try_from(*value).ok().map(Datum::Int4) } else { None }
+}
+
 pub(super) fn limit_literal(literal: &Literal) -> Option<Datum> {
     match literal {
         Literal::Int(count @ 0..) => Some(Datum::Int8(*count)),
@@ -253,6 +258,7 @@ impl Use {
             Place::Compared(at) => compared_literal(by_key.column(at), &literal),
             Place::Assigned(at) => of_literal(&literal, by_key.column(at))?.ok(),
             Place::Limit => limit_literal(&literal),
+            Place::Shown => shown_literal(&literal),
             Place::Operand(at) => {
                 let datum = operand_literal(by_key.column(at), &literal)?;
                 match (by_key.column(at).data_type, datum) {
