@@ -3,6 +3,7 @@
 mod cut;
 mod memory;
 mod pressed;
+mod stop;
 mod tier;
 
 use super::gather::{Changes, Gathered, Pushed};
