@@ -359,8 +359,8 @@ impl Selected {
     }
 }
 
-/// The first rows of a table in the order of an index, where nothing else is said of them: as many as LIMIT says, or the
-/// one whose value an aggregate answers.
+/// The first rows of a table in the order of an index, where nothing else is said of them: as many as LIMIT says, or
+/// the one whose value an aggregate answers.
 fn first_rows(table: &Table, output: &Output, sort: &[(usize, bool)], limited: bool) -> Option<Rows> {
     let wanted: Vec<usize> = match output {
         Output::Cells(_) if limited && !sort.is_empty() => sort.iter().map(|(at, _)| *at).collect(),
