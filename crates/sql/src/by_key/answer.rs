@@ -39,7 +39,7 @@ pub(super) fn limit(limit: &Option<Given>, bound: Bound<'_>) -> Result<Option<us
     })
 }
 
-/// How many rows OFFSET leaves out; the same.
+/// How many rows OFFSET leaves out; `None`: the general way says.
 pub(super) fn offset(offset: &Option<Given>, bound: Bound<'_>) -> Result<Option<usize>> {
     if offset.is_some() { limit(offset, bound) } else { Ok(Some(0)) }
 }

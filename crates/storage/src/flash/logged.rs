@@ -241,11 +241,12 @@ impl FlashHome {
     /// The log is about to close (invariant 4).
     pub(crate) async fn end_records(&self) {
         self.records_ended.store(true, Ordering::Release);
-        // Who looked before that has the latch, or has counted its frame.
-        self.partitions.iter().for_each(|partition| drop(partition.lock()));
+        let each_latch = || self.partitions.iter().for_each(|partition| drop(partition.lock()));
+        each_latch(); // Who looked before that has counted its frame now.
         while self.logs() && self.totals.entering.load(Ordering::Acquire) > 0 && self.check().is_ok() {
             self.env.sleep(LOOK_AGAIN).await;
         }
+        each_latch(); // Who has ended a write has queued its record now.
         let mut keeping = self.keeping.lock().await;
         if self.logs() && self.series() != 0 {
             self.log_records(&mut keeping, true).await;

@@ -46,8 +46,8 @@ impl FlashHome {
         let part = self.partition_of(page);
         let allocated = {
             let mut partition = self.partition(part).lock();
-            // Under the latch: see `end_records`.
-            if self.records_ended.load(Ordering::Acquire) && self.logs() {
+            // Under the latch: see `end_records`. A log that failed closes without it.
+            if (self.records_ended.load(Ordering::Acquire) || self.log.is_closing()) && self.logs() {
                 return None; // Nothing can be said of it any more.
             }
             match self.partition_of(page) == part {
