@@ -2,3 +2,4 @@
 mod cancel;
 pub(crate) mod crash;
 mod extremes;
+mod opening;

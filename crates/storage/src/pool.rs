@@ -282,12 +282,6 @@ impl Pool {
         }
     }
 
-    /// Reads a run of pages ahead in as few I/Os as the home can do; returns when they are resident or given up (it
-    /// does not wait for frames).
-    pub async fn prefetch(&self, space: SpaceId, first: u32, count: u32) {
-        Box::pin(self.load_ahead(space, first, count)).await;
-    }
-
     /// Pins a frame for a page that is about to be formatted; nothing is read. The frame has zeros, unless the page is
     /// still resident.
     pub async fn create(&self, page: PageId) -> Result<Pin> {

@@ -37,6 +37,8 @@ use std::sync::Arc;
 
 pub const EXTENT: u32 = 64;
 
+/// How many map pages are read at a time when a tablespace is opened.
+const AHEAD: u32 = 32;
 /// Pages among which `find` spreads inserters.
 const SPREAD: usize = 8;
 /// A tablespace grows by a sixteenth of its size, at most by this many bytes, at least by an extent.
@@ -94,11 +96,16 @@ impl Space {
     pub async fn open(st: &Store, id: SpaceId) -> Result<Space> {
         let space = Space::empty(st, id);
         let g = space.geometry;
+        st.pool().prefetch(id, 0, g.map_page(0) + 1).await;
         let first = st.pool().fetch(PageId::new(id, 0), Access::Random).await?;
         let maps = map::read_file_header(slotted::special(&first.read()), id, g.page_size)
             .map_err(|problem| StorageError::Foreign { file: format!("tablespace {}", id.0), problem })?;
         let mut rest = Vec::new();
         for m in 0..maps {
+            if m % AHEAD == 0 {
+                let pages: Vec<u32> = (m..maps.min(m + AHEAD)).map(|m| g.map_page(m)).collect();
+                st.pool().prefetch_pages(id, &pages).await;
+            }
             let pin = st.pool().fetch(PageId::new(id, g.map_page(m)), Access::Sequential).await?;
             space.load_map(&pin, m, &mut rest)?;
         }

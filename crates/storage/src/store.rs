@@ -19,6 +19,7 @@ use crate::recovery::{self, AtWork, OnDemand, Redone, Suspects, Tools};
 use crate::space::Space;
 use crate::types::*;
 use crate::undo::UndoSpace;
+use futures::future::{join, join_all};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -168,7 +169,6 @@ impl Store {
         // Fixed at creation, whatever the configuration says by now.
         let config = StorageConfig { page_size: state.page_size as usize, segment_size: state.segment_size, ..config };
         check_config(&config)?;
-        check_identities(&devices, &config, &state).await?;
         let log = Log::unopened(env.clone(), devices.log.clone(), state.database, &config);
         let store = Self::assemble(env, (devices, meters), config, log, control);
         let opened = store.recover(state, upto).await;
@@ -189,10 +189,14 @@ impl Store {
         let inner = &self.0;
         let mut report =
             RecoveryReport { clean_shutdown: state.clean, redo_from: state.redo_lsn, ..Default::default() };
+        // Neither writes, so a device of another database is refused untouched.
+        let identities = check_identities(&inner.devices, &inner.config, &state);
+        let (checked, scanned) = join(identities, inner.log.scan(state.redo_lsn, state.retain_lsn)).await;
+        checked?;
+        scanned?;
         inner.disk.start();
         report.torn_pages_restored =
             recovery::restore_torn(&inner.devices, &inner.config, &inner.disk, state.database).await?;
-        inner.log.scan(state.redo_lsn, state.retain_lsn).await?;
         if !state.clean {
             inner.log.harden(state.redo_lsn).await?;
         }
@@ -735,8 +739,9 @@ fn roles(devices: &DeviceSet) -> [(&DeviceRef, Role); 4] {
 }
 
 async fn check_identities(devices: &DeviceSet, config: &StorageConfig, state: &Control) -> Result<()> {
-    for (device, role) in roles(devices) {
-        let Err(e) = identity(state).check(&**device, role).await else { continue };
+    let checks = roles(devices).map(|(device, role)| async move { identity(state).check(&**device, role).await });
+    for ((device, role), checked) in roles(devices).into_iter().zip(join_all(checks).await) {
+        let Err(e) = checked else { continue };
         // Identity invariant 3.
         let may_be_gone = role == Role::DoubleWrite
             && (Identity::is_lost(&**device, role).await?
@@ -755,10 +760,9 @@ async fn check_identities(devices: &DeviceSet, config: &StorageConfig, state: &C
 }
 
 pub(crate) async fn stamp_all(devices: &DeviceSet, state: &Control) -> Result<()> {
-    for (device, role) in roles(devices) {
-        identity(state).stamp(&**device, role).await?;
-    }
-    Ok(())
+    let stamps = roles(devices).map(|(device, role)| async move { identity(state).stamp(&**device, role).await });
+    // Not `try_join_all`: no write may still be under way when this returns.
+    join_all(stamps).await.into_iter().collect()
 }
 
 /// A configuration file is checked by itself; sizes that were fixed at creation need not be those in it.

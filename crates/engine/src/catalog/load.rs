@@ -32,6 +32,7 @@ pub(crate) enum View {
 impl Catalog {
     /// Reads the system tables: the newest version of every row, committed or not (invariant 3 of the catalogue).
     pub(crate) async fn load(store: &Store, view: View) -> Result<Catalog> {
+        read_ahead(store).await;
         let mut rows = Vec::with_capacity(system::ALL.len());
         for object in system::ALL {
             let table = system::table(object).expect("a system table");
@@ -193,8 +194,20 @@ fn assemble_views(
     Ok(views)
 }
 
+/// How many pages of a system table are listed, and read ahead, at a time.
+const LISTED: usize = 64;
+
+/// Reads the first pages of all system tables at the same time: a restart waits for them, perhaps on a slow disk.
+async fn read_ahead(store: &Store) {
+    let objects = system::ALL.into_iter().chain([roles::ROLES]);
+    let mut pages: Vec<u32> = objects.flat_map(|object| store.space(DATA).pages(object, 0, LISTED)).collect();
+    pages.sort_unstable();
+    store.pool().prefetch_pages(DATA, &pages).await;
+}
+
 /// Who wrote the newest versions of all definitions, deleted ones included.
 pub(crate) async fn writers(store: &Store) -> Result<FxHashSet<TxnId>> {
+    read_ahead(store).await;
     let mut writers = FxHashSet::default();
     for object in system::ALL.into_iter().chain([roles::ROLES]) {
         for page in store.space(DATA).pages(object, 0, usize::MAX) {
@@ -233,8 +246,9 @@ async fn walk(
     let heap = Heap { object: table.oid, space: DATA };
     let mut from = 0;
     loop {
-        let pages = store.space(DATA).pages(table.oid, from, 64);
+        let pages = store.space(DATA).pages(table.oid, from, LISTED);
         let Some(&last) = pages.last() else { return Ok(()) };
+        store.pool().prefetch_pages(DATA, &pages).await;
         for page in pages {
             let pin = store.pool().fetch(PageId::new(DATA, page), Access::Sequential).await?;
             let slots = slotted::slot_count(&pin.read());

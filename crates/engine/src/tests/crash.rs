@@ -12,7 +12,7 @@ use terrace_device::{DeviceRef, Guarantees, Image};
 use terrace_env::{BoxFuture, Env, Nanos, Sim};
 use terrace_storage::{DeviceSet, Rid, StorageConfig};
 
-struct Clock(Env);
+pub(crate) struct Clock(pub(crate) Env);
 
 impl Timer for Clock {
     fn now(&self) -> u64 {

@@ -7,6 +7,7 @@
 use super::Pool;
 use crate::reads::{Reads, count_reads, counting};
 use crate::types::SpaceId;
+use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 use terrace_env::memory;
 use tokio::sync::oneshot;
@@ -26,6 +27,17 @@ impl Prefetching {
 }
 
 impl Pool {
+    /// Reads a run of pages ahead in as few I/Os as the home can do; returns when they are resident or given up (it
+    /// does not wait for frames).
+    pub async fn prefetch(&self, space: SpaceId, first: u32, count: u32) {
+        Box::pin(self.load_ahead(space, range(first, count))).await;
+    }
+
+    /// As [`Pool::prefetch`], of pages that need not follow each other (ascending): all are read at the same time.
+    pub async fn prefetch_pages(&self, space: SpaceId, pages: &[u32]) {
+        Box::pin(self.load_ahead(space, pages.iter().copied())).await;
+    }
+
     /// As [`Pool::prefetch`], but returns at once.
     pub fn begin_prefetch(&self, space: SpaceId, first: u32, count: u32) -> Prefetching {
         // The task frees it: a scan must not pay for all that was ever read ahead.
@@ -36,7 +48,7 @@ impl Pool {
 
     fn begin(&self, space: SpaceId, first: u32, count: u32) -> Prefetching {
         let Some(pool) = self.me.upgrade() else { return Prefetching(None) };
-        let mut reading = Box::pin(async move { pool.load_ahead(space, first, count).await });
+        let mut reading = Box::pin(async move { pool.load_ahead(space, range(first, count)).await });
         // Invariant 1. Where it does not end at once, the task asks again, with a waker of its own.
         if let Poll::Ready(()) = reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Prefetching(None);
@@ -49,4 +61,8 @@ impl Pool {
         });
         Prefetching(Some(receiver))
     }
+}
+
+fn range(first: u32, count: u32) -> Range<u32> {
+    first..first.saturating_add(count)
 }

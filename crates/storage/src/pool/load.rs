@@ -303,27 +303,23 @@ impl Pool {
         Ok(claim.install(None, Access::Random))
     }
 
-    /// Reads the absent pages of a range, each run of them in one request. Takes no frames that it would have to wait
-    /// for.
-    pub(super) async fn load_ahead(&self, space: SpaceId, first: u32, count: u32) {
+    /// Reads those of the pages (ascending) that are absent, each run of them in one request, all at the same time.
+    /// Takes a quarter of the frames at most, and none that it would have to wait for.
+    pub(super) async fn load_ahead(&self, space: SpaceId, pages: impl Iterator<Item = u32>) {
         assert_unlatched("reading ahead");
-        let end = first.saturating_add(count.min((self.all().len() / 4) as u32));
         // All pages are claimed before the first read begins, so a task that comes meanwhile joins the read and does
         // not split the run.
         let mut runs: Vec<Vec<Claim<'_>>> = Vec::new();
-        let mut open = false;
-        for no in first..end {
-            let PageLookup::Claimed(mut claim) = self.find(PageId::new(space, no)) else {
-                open = false;
-                continue;
-            };
+        let mut claimed = None;
+        for no in pages.take(self.all().len() / 4) {
+            let PageLookup::Claimed(mut claim) = self.find(PageId::new(space, no)) else { continue };
             let Some(frame) = self.try_take() else { break };
             claim.frame = Some(frame);
-            match runs.last_mut().filter(|_| open) {
+            match runs.last_mut().filter(|_| claimed == no.checked_sub(1)) {
                 Some(run) => run.push(claim),
                 None => runs.push(vec![claim]),
             }
-            open = true;
+            claimed = Some(no);
         }
         join_all(runs.into_iter().map(|run| self.load_run(run))).await;
     }

@@ -314,6 +314,27 @@ fn reading_ahead_reads_runs_and_skips_what_is_there() {
     });
 }
 
+#[test]
+fn pages_that_do_not_follow_each_other_are_read_ahead_at_the_same_time() {
+    simulate(|env| async move {
+        let f = fixture(env, 128).await;
+        f.seed(0..100);
+        f.value(21).await.unwrap();
+        f.home.inside.lock().reads.clear();
+        let pages = [3, 10, 11, 20, 21, 22, 40];
+        f.pool.prefetch_pages(DATA, &pages).await;
+        assert_eq!(
+            f.home.inside.lock().reads,
+            [(page(3), 1), (page(10), 2), (page(20), 1), (page(22), 1), (page(40), 1)]
+        );
+        assert!(pages.iter().all(|&no| f.pool.get(page(no)).is_some()));
+        // No more than a quarter of the frames.
+        let many: Vec<u32> = (50..100).collect();
+        f.pool.prefetch_pages(DATA, &many).await;
+        assert!(f.pool.get(page(81)).is_some() && f.pool.get(page(82)).is_none());
+    });
+}
+
 /// Reading ahead in the background: the pages are claimed at once, the read goes on whether somebody waits for its end
 /// or not, and counts for whoever does.
 #[test]
