@@ -161,6 +161,25 @@ pub(crate) fn field_type(field: &Field) -> Option<DataType> {
     })
 }
 
+/// What a parameter that the client left open is beside values of a type: numerics and texts have no limits then.
+pub(crate) fn open_beside(of: DataType) -> DataType {
+    match of {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        DataType::Char(_) => LOOSE,
+        text if text.is_text() => DataType::Text,
+        other => other,
+    }
+}
+
+/// The type of a parameter with this field.
+pub(crate) fn parameter_type(field: &Field) -> Option<DataType> {
+    match field_type(field)? {
+        char if char == LOOSE || Some(char) == LOOSE.array() => Some(char),
+        DataType::Numeric(_) => Some(DataType::Numeric(None)),
+        _ => engine_type(field.data_type()),
+    }
+}
+
 /// A field of one of the engine's types (invariant 1).
 pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field {
     let name_of_type = match data_type {

@@ -410,27 +410,24 @@ impl<'b> Binder<'b> {
         if self.open.borrow().is_empty() {
             return Ok(());
         }
+        let mut differs = false;
         plan.apply_with_subqueries(|node| {
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
                     if let Expr::Placeholder(Placeholder { id, field: Some(field) }) = expr
                         && let Some(number) = id.strip_prefix('$').and_then(|n| n.parse().ok())
-                        && let Some(of) = crate::values::field_type(field)
-                        && self.type_of(number).is_none()
+                        && let Some(of) = crate::values::parameter_type(field)
                     {
-                        let of = match of {
-                            DataType::Numeric(_) => DataType::Numeric(None),
-                            text if text.is_text() => DataType::Text,
-                            other => other,
-                        };
                         self.settle_parameter(number, of);
+                        // The first place tells the type; behind it, it is converted.
+                        differs |= self.type_of(number) != Some(of) && self.open.borrow().contains(&number);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
             })
         })?;
         // One that stands at one place only has its type there.
-        let twice = self.stands_open(plan)?;
+        let twice = differs || self.stands_open(plan)?;
         self.mistaken.set(self.mistaken.get() && twice);
         Ok(())
     }

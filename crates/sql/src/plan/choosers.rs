@@ -311,8 +311,7 @@ pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema)
         let beside = field_of(chooser.name(), char, true);
         let made = exprs.into_iter().zip(fields).zip(open).map(|((expr, field), open)| match expr {
             Expr::Placeholder(Placeholder { id, field: None }) => {
-                let text = Some(Arc::new(field_of("", DataType::Text, true)));
-                chars::loose(Expr::Placeholder(Placeholder { id, field: text }))
+                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", LOOSE, true))) })
             }
             expr if open => chars::beside(expr, &field, &beside),
             expr if matches!(field_type(&field), Some(DataType::Char(_))) => expr,

@@ -20,7 +20,8 @@ use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
 use crate::values::arrays::is_array;
 use crate::values::{
-    array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
+    array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, open_beside,
+    to_scalar,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -282,9 +283,8 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
                 }
             }
             Expr::Placeholder(Placeholder { id, field: None }) => {
-                let of = if wanted.is_text() { DataType::Text } else { wanted };
-                let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-                if let DataType::Char(_) = wanted { loose(parameter) } else { parameter }
+                let field = Some(Arc::new(field_of("", open_beside(wanted), true)));
+                Expr::Placeholder(Placeholder { id, field })
             }
             other => other,
         })
@@ -451,16 +451,11 @@ fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-/// Beside a char(n): takes the blanks from a parameter whose type was given, and from a varchar, which is compared as a
-/// char(n) is. A text keeps its blanks.
+/// Beside a char(n): takes the blanks from a varchar, which is compared as a char(n) is. A text keeps its blanks.
 pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
     let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
-    let kept = match &expr {
-        Expr::Placeholder(Placeholder { field, .. }) => field.is_none(),
-        other => !matches!(of(other), Some(DataType::Varchar(_))),
-    };
-    match of(beside) {
-        Some(DataType::Char(_)) if !kept => loose(expr),
+    match (of(beside), of(&expr)) {
+        (Some(DataType::Char(_)), Some(DataType::Varchar(_))) => loose(expr),
         _ => expr,
     }
 }

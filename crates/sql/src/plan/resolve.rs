@@ -22,7 +22,7 @@ use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
 use crate::values::arrays::{is_array, is_row};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned, open_beside};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
@@ -368,9 +368,8 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
             Ok(Expr::Literal(convert_scalar(&text, wanted)?, None))
         }
         (Expr::Placeholder(Placeholder { id, field: None }), Some(wanted)) => {
-            let of = if wanted.is_text() { DataType::Text } else { wanted };
-            let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-            Ok(if let DataType::Char(_) = wanted { chars::loose(parameter) } else { parameter })
+            let field = Some(Arc::new(field_of("", open_beside(wanted), true)));
+            Ok(Expr::Placeholder(Placeholder { id, field }))
         }
         (expr, _) => Ok(expr),
     }

@@ -20,7 +20,7 @@ use crate::statement::returning::Returning;
 use crate::statement::run::LazyState;
 use crate::statement::within::{changed_by, changing_with};
 use crate::through::{Called, meant};
-use crate::values::engine_type;
+use crate::values::parameter_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
@@ -216,14 +216,14 @@ impl Sources<'_> {
 
 /// Notes the types that a plan gives its parameters.
 fn note_types(plan: &LogicalPlan, types: &mut Vec<Option<DataType>>) -> Result<()> {
-    for (id, arrow) in plan.get_parameter_types().map_err(from_datafusion)? {
+    for (id, field) in plan.get_parameter_fields().map_err(from_datafusion)? {
         let number = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
-        let (Some(number), Some(arrow)) = (number.filter(|n| (1..=65_535).contains(n)), arrow) else { continue };
+        let (Some(number), Some(field)) = (number.filter(|n| (1..=65_535).contains(n)), field) else { continue };
         if types.len() < number {
             types.resize(number, None);
         }
-        let unknown = || unsupported(format!("a parameter of type {arrow}"));
-        types[number - 1].get_or_insert(engine_type(&arrow).ok_or_else(unknown)?);
+        let unknown = || unsupported(format!("a parameter of type {}", field.data_type()));
+        types[number - 1].get_or_insert(parameter_type(&field).ok_or_else(unknown)?);
         assert!(types.len() <= 65_535, "the protocol has no more parameters");
     }
     Ok(())
