@@ -14,7 +14,7 @@
 use crate::error::tunnel;
 use crate::functions::bounded::PIECE;
 use crate::functions::convert::{convert, convert_array, convert_scalar};
-use crate::functions::{arrays, bounded, chars};
+use crate::functions::{arrays, bounded, chars, nulls};
 use crate::memory;
 use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::{self, ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
@@ -469,9 +469,8 @@ pub(crate) fn choose(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let args = call.args.into_iter().zip(given).zip(fields.iter()).zip(wanted);
     let args = args.map(|(((arg, given), field), wanted)| argument(arg, &given, field, wanted, builtin.name));
     let args = args.collect::<Result<Vec<Expr>>>()?;
-    let nothing = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.is_null());
     let strict = !overload.takes.contains(&Takes::Shown);
-    if matches!(overload.run, Run::Theirs) && strict && args.iter().any(nothing) {
+    if matches!(overload.run, Run::Theirs) && strict && nulls::decide(&args)? {
         return Ok(Expr::Literal(ScalarValue::try_from(&chosen.gives)?, None));
     }
     let func = match overload.run {

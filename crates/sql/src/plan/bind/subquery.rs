@@ -365,7 +365,7 @@ impl Binder<'_> {
 
     /// An array without items: the value must be one, and does not matter.
     fn with_nothing(&self, all: bool, left: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
-        self.expr(left, scope)?;
+        rules::refuse_failing(&self.expr(left, scope)?)?;
         Ok(Expr::Literal(ScalarValue::Boolean(Some(all)), None))
     }
 
