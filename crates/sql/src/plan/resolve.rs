@@ -475,7 +475,7 @@ fn differ(field: &Field, list: &[Expr], schema: &DFSchema) -> Result<bool> {
 }
 
 /// Joins the parts as a balanced tree, so that a tree of many parts is not deep.
-pub(super) fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
+pub(crate) fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
     if parts.len() < 2 {
         return parts.pop().unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(op == Operator::And)), None));
     }
