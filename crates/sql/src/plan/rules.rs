@@ -28,7 +28,7 @@ pub(crate) use applied::Applied;
 pub(crate) use chunks::{cut, is_deep, is_plain};
 pub(crate) use common_types::{settle, settle_branches, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
-pub(crate) use failing_constants::refuse_failing;
+pub(crate) use failing_constants::{compute, refuse_failing};
 pub(crate) use marks::{named, optional};
 pub(crate) use set_operations::is_of_sets;
 
