@@ -614,6 +614,10 @@ pub(crate) fn void_field(name: &str) -> FieldRef {
     Arc::new(Field::new(name, ArrowType::Utf8, true).with_metadata([(PG_TYPE.to_owned(), "void".to_owned())].into()))
 }
 
+pub(crate) fn is_void(field: &Field) -> bool {
+    field.metadata().get(PG_TYPE).is_some_and(|name| name == "void")
+}
+
 /// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).
 pub const PG_TYPMOD: &str = "pg_typmod";
 

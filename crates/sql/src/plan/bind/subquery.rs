@@ -17,7 +17,7 @@ use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
 use crate::values::arrays::{is_array, items_of};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, field_type, open_beside};
+use crate::values::{arrow_type, field_type, is_void, open_beside};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
@@ -167,7 +167,7 @@ impl Binder<'_> {
             return Ok(resolve::compared(vec![arg, column], &scope.schema)?.remove(0));
         }
         let (left, right) = (arg.get_type(&scope.schema)?, field.data_type());
-        if choosers::cannot_be_compared(&left, right) {
+        if choosers::cannot_be_compared(&left, right) || is_void(&field) {
             let (left, right) = (builtin::type_name(&left), builtin::type_name(right));
             let message = format!("operator does not exist: {left} {symbol} {right}");
             return Err(with_operator_hint(EngineError::new("42883", message)).into());
