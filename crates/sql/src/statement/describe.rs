@@ -11,10 +11,11 @@ use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planned, Planner, parameters};
 use crate::plan::returned::Returned;
 use crate::statement::changes::{
-    alone_over, assigned, called, check_width, delete_over, inserted_columns, plain_values, update_over, with_inside,
-    with_whole_columns,
+    alone_over, assigned, called, check_filled, check_identities, check_width, delete_over, inserted_columns,
+    plain_values, update_over, with_inside, with_whole_columns,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
+use crate::statement::lock_rows::refuse_shape;
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
 use crate::statement::returning::Returning;
 use crate::statement::run::LazyState;
@@ -86,6 +87,9 @@ impl Sources<'_> {
             true => planner.plan_tree(query, types)?,
             false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?,
         };
+        if !query.locking.is_empty() {
+            refuse_shape(query, &plan)?;
+        }
         // The type that it will have after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
         let columns = origins.put(shown_schema(typed.schema().as_arrow()));
@@ -122,7 +126,10 @@ impl Sources<'_> {
         }
         let Some(source) = &insert.source else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
-            return Ok(Described { columns: None, ..self.describe_query(source, &types)? });
+            let described = self.describe_query(source, &types)?;
+            let width = described.columns.as_ref().map_or(0, |shown| shown.fields().len());
+            check_identities(insert, &table, columns.get(..width).unwrap_or(&columns), None)?;
+            return Ok(Described { columns: None, ..described });
         };
         let mut others = vec![];
         for row in rows {
@@ -135,6 +142,7 @@ impl Sources<'_> {
                 }
             }
         }
+        check_filled(insert, &table, &columns, rows)?;
         if others.is_empty() && types.iter().all(Option::is_some) {
             return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
         }

@@ -8,7 +8,7 @@
 use super::expr::{halved, symbol};
 use super::query::parameter_number;
 use super::scope::Scope;
-use super::{Binder, Placed, Result, over, types, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, over, types, unsupported, wrong};
 use crate::functions::arrays::{self, OF_ARRAY, quantified};
 use crate::functions::builtin;
 use crate::functions::convert::is_open;
@@ -300,6 +300,17 @@ impl Binder<'_> {
         };
         let left = self.expr(left, scope)?;
         let untyped = !items.is_empty() && bound.iter().all(is_open);
+        let is_text = |item: &Expr| {
+            let written = matches!(item, Expr::Cast(_) | Expr::Literal(..));
+            Ok::<_, Fault>(written && !item.any_column_refs() && item.get_type(&scope.schema)? == ArrowType::Utf8)
+        };
+        if left.get_type(&scope.schema)? == ArrowType::UInt32 {
+            for item in bound.iter().take(if items.is_empty() { 0 } else { bound.len() }) {
+                if is_text(item)? && (untyped || !is_open(item)) {
+                    return types::no_operator(symbol, &[left, typed_null(&ArrowType::Utf8)?], &scope.schema);
+                }
+            }
+        }
         if untyped && !is_open(&left) && symbol != "||" {
             // Items without a type are texts.
             let of = left.get_type(&scope.schema)?;

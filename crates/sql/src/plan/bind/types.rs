@@ -49,6 +49,7 @@ impl Binder<'_> {
     /// An expression with its type settled, over expressions that have theirs (invariants 1 and 2).
     pub(super) fn made(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
         let expr = resolve::rewrite(expr, schema)?.data;
+        self.learn(&expr)?;
         Ok(if rules::is_deep(&expr) { rules::cut(expr, schema)? } else { expr })
     }
 
@@ -134,6 +135,9 @@ impl Binder<'_> {
             self.settle_parameter(parameter_number(number)?, DataType::Bool);
         }
         let bound = self.expr(expr, scope)?;
+        if matches!(what, "WHERE" | "HAVING") {
+            self.refuse_untold(false)?;
+        }
         self.boolean(bound, what, expr.at, &scope.schema)
     }
 
