@@ -617,10 +617,11 @@ pub fn fit_varchar(text: &str, n: u32) -> Result<&str> {
     }
 }
 
-/// CHAR(n)'s stored form: without blanks at the end. 22001 where more than n characters are left.
+/// CHAR(n)'s stored form: without blanks at the end. 22001 where more than n characters are left, which nothing exceeds
+/// where n is 0.
 pub fn fit_char(text: &str, n: u32) -> Result<&str> {
     let stored = text.trim_end_matches(' ');
-    if stored.len() > n as usize && stored.chars().count() > n as usize {
+    if n > 0 && stored.len() > n as usize && stored.chars().count() > n as usize {
         return Err(EngineError::string_too_long(DataType::Char(n)));
     }
     Ok(stored)

@@ -8,7 +8,6 @@ use terrace_engine::types::{
     is_infinite_date,
 };
 use terrace_engine::{DataType, Datum, EngineError, Result};
-use terrace_sql::LOOSE;
 use terrace_sql::pgcatalog::{data_type_of_oid, item_oid, oid_of_text};
 
 /// Reads one parameter. `oid`: the type the client sends it as; `data_type`: the type the statement takes it as.
@@ -33,7 +32,7 @@ pub(crate) fn parameter(
         if oid == OID {
             return integer(oid_of_text(text)?.into(), data_type);
         }
-        return if data_type == LOOSE { DataType::Text.parse(text) } else { data_type.parse(text) };
+        return data_type.parse(text);
     }
     let wrong = || EngineError::new("22P03", format!("incorrect binary data format in bind parameter {number}"));
     let mut b = bytes.clone();

@@ -5,7 +5,7 @@ use crate::encode::Shown;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
 use crate::rows::Rows;
-use crate::types::{BPCHAR, TEXT, VARCHAR, row_description, wire};
+use crate::types::{BPCHAR, BPCHAR_ARRAY, TEXT, VARCHAR, VARCHAR_ARRAY, row_description, wire};
 use bytes::Bytes;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -269,6 +269,8 @@ fn stated_type(oid: u32, catalog: &Catalog) -> Result<Option<DataType>, EngineEr
         BPCHAR => Ok(Some(LOOSE)),
         // Beside a char, blanks at its end count for nothing, as they do not of a text.
         VARCHAR => Ok(Some(DataType::Varchar(0))),
+        BPCHAR_ARRAY => Ok(LOOSE.array()),
+        VARCHAR_ARRAY => Ok(DataType::Varchar(0).array()),
         oid if let Some(domain) = catalog.domain_of_oid(oid) => stated_type(domain.base.pg_oid(), catalog),
         oid => data_type_of_oid(oid).or_else(|| catalog.type_of_oid(oid)).map(Some).ok_or_else(|| unknown_type(oid)),
     }

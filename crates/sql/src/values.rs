@@ -161,6 +161,25 @@ pub(crate) fn field_type(field: &Field) -> Option<DataType> {
     })
 }
 
+/// What a parameter that the client left open is beside values of a type: numerics and texts have no limits then.
+pub(crate) fn open_beside(of: DataType) -> DataType {
+    match of {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        DataType::Char(_) => LOOSE,
+        text if text.is_text() => DataType::Text,
+        other => other,
+    }
+}
+
+/// The type of a parameter with this field.
+pub(crate) fn parameter_type(field: &Field) -> Option<DataType> {
+    match field_type(field)? {
+        char if char == LOOSE || Some(char) == LOOSE.array() => Some(char),
+        DataType::Numeric(_) => Some(DataType::Numeric(None)),
+        _ => engine_type(field.data_type()),
+    }
+}
+
 /// A field of one of the engine's types (invariant 1).
 pub(crate) fn field_of(name: &str, data_type: DataType, nullable: bool) -> Field {
     let name_of_type = match data_type {
@@ -593,6 +612,10 @@ pub const PG_TYPE: &str = "pg_type";
 /// What a function gives that answers nothing: PostgreSQL's void, which is sent as empty text.
 pub(crate) fn void_field(name: &str) -> FieldRef {
     Arc::new(Field::new(name, ArrowType::Utf8, true).with_metadata([(PG_TYPE.to_owned(), "void".to_owned())].into()))
+}
+
+pub(crate) fn is_void(field: &Field) -> bool {
+    field.metadata().get(PG_TYPE).is_some_and(|name| name == "void")
 }
 
 /// Arrow field metadata: the type modifier (`varchar(n)`: n + 4).

@@ -16,7 +16,7 @@ use crate::functions::convert::{convert, convert_scalar, is_open};
 use crate::memory;
 use crate::values::arrays::{self as values, Arrays, is_array, items_of};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, field_of, field_type, is_zoned};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_void, is_zoned};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, UInt32Array};
 use datafusion::arrow::compute::{interleave, take};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -47,12 +47,19 @@ pub(crate) fn item_type(of: &ArrowType) -> Option<DataType> {
     if is_array(of) { engine_type(of)?.item() } else { None }
 }
 
+pub(crate) fn no_arrays_of_void() -> EngineError {
+    EngineError::new("42704", "could not find array type for data type void")
+}
+
 /// `ARRAY[a, b, ..]`. The items are of one type, or become it: numbers the widest, quoted literals what is beside them.
 /// Of arrays it is one whose first dimension they are.
 pub(crate) fn literal(items: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     let mut common: Option<ArrowType> = None;
     for item in &items {
         let given = item.get_type(schema)?;
+        if is_void(item.to_field(schema)?.1.as_ref()) {
+            return Err(tunnel(no_arrays_of_void()));
+        }
         if given == ArrowType::Null || matches!(item, Expr::Literal(ScalarValue::Utf8(_), _)) {
             continue;
         }

@@ -14,10 +14,12 @@
 use crate::error::tunnel;
 use crate::functions::bounded::PIECE;
 use crate::functions::convert::{convert, convert_array, convert_scalar};
-use crate::functions::{arrays, bounded, chars};
+use crate::functions::{arrays, bounded, chars, nulls};
 use crate::memory;
 use crate::values::arrays::{is_array, is_row, items_of};
-use crate::values::{self, ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type};
+use crate::values::{
+    self, ColumnBuilder, array_datum, arrow_type, engine_array, engine_type, field_of, field_type, is_void,
+};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
@@ -143,6 +145,8 @@ impl Given {
     fn of(field: &Field, literal: Option<&ScalarValue>) -> Given {
         match (field.data_type(), literal) {
             (ArrowType::Null, _) => Given::Open,
+            // It is shown as a text, and is none.
+            (ArrowType::Utf8, _) if is_void(field) => Given::Other(ArrowType::Utf8),
             (ArrowType::Utf8, Some(ScalarValue::Utf8(_))) if field.metadata().is_empty() => Given::Open,
             // A number that stands as it was written: see [`crate::parse::literals`].
             (ArrowType::Int64, Some(ScalarValue::Int64(Some(v)))) if i32::try_from(*v).is_ok() => {
@@ -157,6 +161,7 @@ impl Given {
         match self {
             Given::Open => "unknown".to_owned(),
             Given::Known(t) => t.base_name().to_owned(),
+            Given::Other(ArrowType::Utf8) => "void".to_owned(),
             Given::Other(t) => type_name(t),
         }
     }
@@ -469,9 +474,8 @@ pub(crate) fn choose(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let args = call.args.into_iter().zip(given).zip(fields.iter()).zip(wanted);
     let args = args.map(|(((arg, given), field), wanted)| argument(arg, &given, field, wanted, builtin.name));
     let args = args.collect::<Result<Vec<Expr>>>()?;
-    let nothing = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if value.is_null());
     let strict = !overload.takes.contains(&Takes::Shown);
-    if matches!(overload.run, Run::Theirs) && strict && args.iter().any(nothing) {
+    if matches!(overload.run, Run::Theirs) && strict && nulls::decide(&args)? {
         return Ok(Expr::Literal(ScalarValue::try_from(&chosen.gives)?, None));
     }
     let func = match overload.run {
@@ -505,7 +509,7 @@ fn argument(arg: Expr, given: &Given, field: &Field, wanted: Takes, function: &s
             return Ok(match (given, arg) {
                 (Given::Open, Expr::Literal(value, _)) => Expr::Literal(convert_scalar(&value, DataType::Text)?, None),
                 (Given::Open, arg) => argument(arg, given, field, Takes::Is(DataType::Text), function)?,
-                (Given::Known(DataType::Text | DataType::Varchar(_)), arg) => arg,
+                (Given::Known(DataType::Text | DataType::Varchar(_)) | Given::Other(ArrowType::Utf8), arg) => arg,
                 (Given::Known(DataType::Char(n)), arg) => chars::with_blanks(arg, *n)?,
                 (_, _) if chars::is_array_of_char(field) => return Err(chars::array_refused()),
                 (_, arg) => as_text(arg),

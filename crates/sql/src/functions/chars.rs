@@ -173,7 +173,6 @@ pub(crate) fn beside(expr: Expr, own: &Field, other: &Field) -> Expr {
     match &expr {
         _ if !is_char(other) => expr,
         Expr::Literal(..) => trimmed(expr),
-        Expr::Placeholder(_) if own.data_type() == &ArrowType::Utf8 && !is_char(own) => loose(expr),
         _ if is_varchar(own) => loose(expr),
         _ => expr,
     }
@@ -209,7 +208,7 @@ pub(crate) fn listed(beside: &Field, list: Vec<Expr>, schema: &DFSchema) -> Resu
     if !is_char(beside) || list.iter().filter(|item| constant(item)).count() < 2 {
         return Ok(list);
     }
-    let of_char = |item: Expr| match constant(&item) && !matches!(item, Expr::Literal(..) | Expr::Placeholder(_)) {
+    let of_char = |item: Expr| match constant(&item) && !crate::functions::convert::is_open(&item) {
         true if !is_char(field(&item, schema)?.as_ref()) => Ok(loose(item)),
         _ => Ok(item),
     };

@@ -121,6 +121,10 @@ pub(crate) fn convert_scalar(scalar: &ScalarValue, to: DataType) -> Result<Scala
     ScalarValue::try_from_array(&convert_array(&scalar.to_array()?, to)?, 0)
 }
 
+pub(crate) fn is_conversion(function: &ScalarUDF) -> bool {
+    (function.inner().as_ref() as &dyn Any).is::<Conversion>()
+}
+
 /// The expression whose conversion to this type another is.
 pub(crate) fn converted_from(expr: &Expr, to: DataType) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = expr else { return None };

@@ -1,8 +1,8 @@
 //! Constant NULLs: what they make of the functions and conditions that they stand in, before a row is read.
 //!
 //! 1. An operator of a constant NULL is NULL, and its other argument is not computed, so that `a + 1 > NULL` does not
-//!    fail where `a + 1` is out of range. A constant that fails (`1 / 0`) fails beside the NULL of an arithmetic
-//!    operator; comparisons are made NULL by DataFusion, which does not look at what stands beside it.
+//!    fail where `a + 1` is out of range. A constant that fails beside it (`1 / 0`) has failed before
+//!    (`plan::rules::failing_constants`).
 //!
 //! Source: PostgreSQL 15, `eval_const_expressions` (optimizer/util/clauses.c).
 use datafusion::common::Result;

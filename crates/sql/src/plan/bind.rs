@@ -48,6 +48,7 @@ mod system;
 mod through;
 mod types;
 mod unnest;
+mod untold;
 mod views;
 mod windows;
 mod within_group;
@@ -65,7 +66,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use scope::Ctes;
 pub(crate) use sequences::Place;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 pub(crate) use system::system_oid;
@@ -289,6 +290,7 @@ fn settled(
         let binder = Binder::new(planner, known);
         let bound = bind(&binder)?;
         binder.note_parameters(&bound.plan)?;
+        binder.refuse_untold(true)?;
         if binder.effects.get() {
             effects::refuse_conditional(&bound.plan)?;
             effects::refuse_unread(&bound.plan)?;
@@ -321,6 +323,8 @@ struct Binder<'b> {
     open: RefCell<BTreeSet<usize>>,
     /// Whether one of them has got a type since.
     mistaken: Cell<bool>,
+    /// Those of which was asked whether they are NULL before they had a type; whether a clause before was bound.
+    untold: RefCell<BTreeMap<usize, bool>>,
     tables: RefCell<Vec<Arc<Table>>>,
     /// Tables and views, by their names in the plan, with what their columns are.
     origins: RefCell<origins::Relations>,
@@ -349,6 +353,7 @@ impl<'b> Binder<'b> {
             types: RefCell::new(types),
             open: RefCell::default(),
             mistaken: Cell::new(false),
+            untold: RefCell::default(),
             tables: RefCell::default(),
             origins: RefCell::default(),
             reads: reads::Reads::default(),
@@ -410,27 +415,24 @@ impl<'b> Binder<'b> {
         if self.open.borrow().is_empty() {
             return Ok(());
         }
+        let mut differs = false;
         plan.apply_with_subqueries(|node| {
             node.apply_expressions(|expr| {
                 expr.apply(|expr| {
                     if let Expr::Placeholder(Placeholder { id, field: Some(field) }) = expr
                         && let Some(number) = id.strip_prefix('$').and_then(|n| n.parse().ok())
-                        && let Some(of) = crate::values::field_type(field)
-                        && self.type_of(number).is_none()
+                        && let Some(of) = crate::values::parameter_type(field)
                     {
-                        let of = match of {
-                            DataType::Numeric(_) => DataType::Numeric(None),
-                            text if text.is_text() => DataType::Text,
-                            other => other,
-                        };
                         self.settle_parameter(number, of);
+                        // The first place tells the type; behind it, it is converted.
+                        differs |= self.type_of(number) != Some(of) && self.open.borrow().contains(&number);
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
             })
         })?;
         // One that stands at one place only has its type there.
-        let twice = self.stands_open(plan)?;
+        let twice = differs || self.stands_open(plan)?;
         self.mistaken.set(self.mistaken.get() && twice);
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::functions::convert::{constant, convert, convert_scalar, is_open};
 use crate::plan::resolve;
 use crate::values::arrays::{self, is_array, is_row, items_of};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_zoned};
+use crate::values::{arrow_type, engine_type, enum_of, field_of, field_type, is_void, is_zoned};
 use datafusion::arrow::array::{ArrayRef, BooleanArray, make_comparator, new_empty_array};
 use datafusion::arrow::compute::{SortOptions, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
@@ -302,6 +302,11 @@ pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema)
     let fields = exprs.iter().map(|e| Ok(e.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
     let open: Vec<bool> = exprs.iter().map(is_open).collect();
     let null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
+    let voids = fields.iter().filter(|field| is_void(field)).count();
+    if voids > 0 && (voids < exprs.iter().filter(|expr| !null(expr)).count() || chooser != Chooser::Case) {
+        let message = format!("{} types void and text cannot be matched", chooser.name().to_uppercase());
+        return Err(tunnel(EngineError::new("42804", message)));
+    }
     let read = exprs.iter().any(|expr| is_open(expr) && !null(expr));
     let Some(to) = common(chooser, &fields, &open, read)? else { return Ok((exprs, None)) };
     let typed = fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field_type(field));
@@ -311,8 +316,7 @@ pub(crate) fn of_one_type(chooser: Chooser, exprs: Vec<Expr>, schema: &DFSchema)
         let beside = field_of(chooser.name(), char, true);
         let made = exprs.into_iter().zip(fields).zip(open).map(|((expr, field), open)| match expr {
             Expr::Placeholder(Placeholder { id, field: None }) => {
-                let text = Some(Arc::new(field_of("", DataType::Text, true)));
-                chars::loose(Expr::Placeholder(Placeholder { id, field: text }))
+                Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", LOOSE, true))) })
             }
             expr if open => chars::beside(expr, &field, &beside),
             expr if matches!(field_type(&field), Some(DataType::Char(_))) => expr,

@@ -27,6 +27,7 @@ use crate::functions::{aggregates, builtin, json};
 use crate::plan::rules::Rewrite;
 use crate::values::arrays::{is_array, is_row, items_of};
 use crate::values::decimal;
+use crate::values::is_void;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -64,6 +65,7 @@ impl AnalyzerRule for Comparable {
 /// Invariant 4.
 fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     for expr in exprs {
+        refuse_void(expr, schema)?;
         match expr.get_type(schema)? {
             of if items_of(&of).is_some_and(|item| *item.data_type() == ArrowType::BinaryView) => {
                 let error = EngineError::new("42883", "could not identify an ordering operator for type json[]");
@@ -84,12 +86,31 @@ fn refuse_order<'e>(exprs: impl IntoIterator<Item = &'e Expr>, schema: &DFSchema
     Ok(())
 }
 
+/// 42883 of void, which nothing orders and nothing compares.
+fn refuse_void(expr: &Expr, schema: &DFSchema) -> Result<()> {
+    match expr {
+        Expr::GroupingSet(_) => Ok(()),
+        expr if is_void(expr.to_field(schema)?.1.as_ref()) => {
+            let error = EngineError::new("42883", "could not identify an ordering operator for type void");
+            Err(tunnel(error.with_hint("Use an explicit ordering operator or modify the query.")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn is_plain(schema: &DFSchema) -> bool {
     schema.fields().iter().all(|f| matches!(by(f.data_type()), By::Themselves))
 }
 
 /// Rewrites what a node itself compares: the keys of sorts, joins and so on.
 fn by_node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
+    match &plan {
+        LogicalPlan::Aggregate(rows) => rows.group_expr.iter().try_for_each(|expr| refuse_void(expr, schema))?,
+        LogicalPlan::Distinct(_) => {
+            schema.columns().into_iter().try_for_each(|column| refuse_void(&Expr::Column(column), schema))?;
+        }
+        _ => {}
+    }
     match plan {
         LogicalPlan::Sort(mut sort) => {
             refuse_order(sort.expr.iter().map(|by| &by.expr), schema)?;
@@ -412,6 +433,10 @@ fn refuse_extremes(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     }
     for arg in &call.params.args {
         let of = arg.get_type(schema)?;
+        if is_void(arg.to_field(schema)?.1.as_ref()) {
+            let message = format!("function {}(void) does not exist", call.func.name());
+            return Err(tunnel(builtin::with_hint(EngineError::new("42883", message))));
+        }
         match (call.func.name(), by(&of)) {
             (name @ ("min" | "max"), kind) if matches!(kind, By::Json | By::Never) || is_row(&of) => {
                 let message = format!("function {name}({}) does not exist", builtin::type_name(&of));

@@ -19,11 +19,13 @@ use crate::plan::choosers;
 use crate::plan::resolve::is_array_of_numerics;
 use crate::plan::rules::{cut, is_deep};
 use crate::values::arrays::is_array;
+use crate::values::decimal::is_decimal;
 use crate::values::{
-    array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, to_scalar,
+    array_datum, arrow_type, engine_type, enum_of, exact_datum, field_of, field_type, is_timestamp, open_beside,
+    to_scalar,
 };
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use std::sync::Arc;
@@ -51,6 +53,10 @@ pub(crate) fn operated(op: Operator, mut left: Expr, mut right: Expr, schema: &D
     // Numbers and constants as what they are, not as casts of text.
     let (left, right) = (chosen(folded(left), schema)?, chosen(folded(right), schema)?);
     let (left, right) = resolve_open(arithmetic, left, right, schema)?;
+    let (left, right) = match arithmetic {
+        Some(function) => typed_nulls(function, left, right, schema)?,
+        None => (left, right),
+    };
     let right = stripped(right, &left, schema);
     let left = stripped(left, &right, schema);
     let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
@@ -282,9 +288,8 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
                 }
             }
             Expr::Placeholder(Placeholder { id, field: None }) => {
-                let of = if wanted.is_text() { DataType::Text } else { wanted };
-                let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-                if let DataType::Char(_) = wanted { loose(parameter) } else { parameter }
+                let field = Some(Arc::new(field_of("", open_beside(wanted), true)));
+                Expr::Placeholder(Placeholder { id, field })
             }
             other => other,
         })
@@ -295,6 +300,35 @@ fn resolve_open(function: Option<Function>, left: Expr, right: Expr, schema: &DF
             let closed = close(right, &left)?;
             Ok((left, closed))
         }
+        _ => Ok((left, right)),
+    }
+}
+
+/// A constant NULL takes the type that a quoted literal would take. (DataFusion gives integers and floats theirs.)
+fn typed_nulls(function: Function, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let null = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Null, None));
+    let (lt, rt) = (left.get_type(schema)?, right.get_type(schema)?);
+    let beside = |of: &ArrowType| -> Result<Option<DataType>> {
+        Ok(match (function, of) {
+            (_, of) if is_decimal(of) => Some(DataType::Numeric(None)),
+            (Function::Add | Function::Subtract, ArrowType::Interval(_)) => Some(DataType::Interval),
+            (Function::Multiply | Function::Divide, ArrowType::Interval(_)) => Some(DataType::Float8),
+            (Function::Add, of) if is_timestamp(of) => Some(DataType::Interval),
+            (Function::Add, ArrowType::Date32) => {
+                let hint = "Could not choose a best candidate operator. You might need to add explicit type casts.";
+                let error = EngineError::new("42725", "operator is not unique: date + unknown");
+                return Err(tunnel(error.with_hint(hint)));
+            }
+            _ => None,
+        })
+    };
+    let typed = |expr: Expr, of: Option<DataType>| match of {
+        Some(of) => Ok(Expr::Literal(ScalarValue::try_from(&arrow_type(of))?, None)),
+        None => Ok::<Expr, DataFusionError>(expr),
+    };
+    match (null(&left), null(&right)) {
+        (true, false) => Ok((typed(left, beside(&rt)?)?, right)),
+        (false, true) => Ok((left, typed(right, beside(&lt)?)?)),
         _ => Ok((left, right)),
     }
 }
@@ -451,16 +485,11 @@ fn to_time(expr: &Expr, t: &ArrowType, to: DataType) -> Expr {
     if engine_type(t) == Some(to) { expr.clone() } else { convert(expr.clone(), to) }
 }
 
-/// Beside a char(n): takes the blanks from a parameter whose type was given, and from a varchar, which is compared as a
-/// char(n) is. A text keeps its blanks.
+/// Beside a char(n): takes the blanks from a varchar, which is compared as a char(n) is. A text keeps its blanks.
 pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
     let of = |expr: &Expr| expr.to_field(schema).ok().and_then(|(_, field)| field_type(&field));
-    let kept = match &expr {
-        Expr::Placeholder(Placeholder { field, .. }) => field.is_none(),
-        other => !matches!(of(other), Some(DataType::Varchar(_))),
-    };
-    match of(beside) {
-        Some(DataType::Char(_)) if !kept => loose(expr),
+    match (of(beside), of(&expr)) {
+        (Some(DataType::Char(_)), Some(DataType::Varchar(_))) => loose(expr),
         _ => expr,
     }
 }

@@ -20,7 +20,7 @@ use crate::plan::semantics::PostgresSemantics;
 use crate::plan::waiting_last::WaitingLast;
 use crate::plan::yielding::YieldingJoins;
 use crate::transaction::StatementContext;
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, LogicalPlan, ScalarUDF, WindowUDF};
@@ -230,19 +230,19 @@ fn known_as(name: &str) -> &str {
 
 /// The parameters of a plan in order, `$1` first. 42P18 where a type cannot be told.
 pub(crate) fn parameters(plan: &LogicalPlan, stated: &[Option<DataType>]) -> Result<Vec<DataType>> {
-    let found = plan.get_parameter_types().map_err(from_datafusion)?;
-    let found: BTreeMap<usize, Option<ArrowType>> =
-        found.into_iter().filter_map(|(id, t)| Some((id.strip_prefix('$')?.parse().ok()?, t))).collect();
+    let found = plan.get_parameter_fields().map_err(from_datafusion)?;
+    let found: BTreeMap<usize, Option<FieldRef>> =
+        found.into_iter().filter_map(|(id, field)| Some((id.strip_prefix('$')?.parse().ok()?, field))).collect();
     let count = found.keys().last().copied().unwrap_or(0).max(stated.len());
     let of = |number: usize| {
         if let Some(Some(stated)) = stated.get(number - 1) {
             return Ok(*stated);
         }
         match found.get(&number) {
-            // A number compared with a numeric(p, s) has its own digits.
-            Some(Some(ArrowType::Decimal128(..))) => Ok(DataType::Numeric(None)),
-            Some(Some(arrow)) => crate::values::engine_type(arrow)
-                .ok_or_else(|| EngineError::new("0A000", format!("parameters of type {arrow} are not supported yet"))),
+            Some(Some(field)) => crate::values::parameter_type(field).ok_or_else(|| {
+                let message = format!("parameters of type {} are not supported yet", field.data_type());
+                EngineError::new("0A000", message)
+            }),
             // As PostgreSQL takes a parameter whose type stays open, e.g. `SELECT $1`.
             Some(None) => Ok(DataType::Text),
             None => Err(EngineError::new("42P18", format!("could not determine data type of parameter ${number}"))),

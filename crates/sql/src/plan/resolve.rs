@@ -22,7 +22,7 @@ use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
 use crate::values::arrays::{is_array, is_row};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_zoned};
+use crate::values::{arrow_type, engine_type, field_of, field_type, is_timestamp, is_void, is_zoned, open_beside};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
@@ -211,6 +211,14 @@ fn like_operator(binary: &BinaryExpr) -> Option<Like> {
 
 /// Refuses arguments that DataFusion would turn into texts, or into arrays of texts.
 fn check_aggregated(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    if let ("array_agg" | "string_agg", Some(arg)) = (name, args.first())
+        && is_void(arg.to_field(schema)?.1.as_ref())
+    {
+        return Err(tunnel(match name {
+            "array_agg" => arrays::no_arrays_of_void(),
+            _ => builtin::with_hint(EngineError::new("42883", format!("function {name}(void, text) does not exist"))),
+        }));
+    }
     let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<ArrowType>>>()?;
     match (name, types.first()) {
         ("string_agg", Some(ArrowType::Binary))
@@ -323,6 +331,15 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
     let typed = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field.data_type());
     let typed_fields = || fields.iter().zip(&open).filter(|(_, open)| !**open).map(|(field, _)| field);
     let json = operators::is_json(fields[first].data_type());
+    if let Some(at) = fields.iter().position(|field| is_void(field)) {
+        let name = |at: usize| match (is_void(&fields[at]), open[at]) {
+            (true, _) => "void".to_owned(),
+            (_, true) => "unknown".to_owned(),
+            _ => builtin::type_name(fields[at].data_type()),
+        };
+        let message = format!("operator does not exist: {} = {}", name(0), name(at.max(1).min(fields.len() - 1)));
+        return Err(tunnel(operators::with_operator_hint(EngineError::new("42883", message))));
+    }
     let apart = |other: &ArrowType| json || choosers::cannot_be_compared(fields[first].data_type(), other);
     let other = typed().find(|other| apart(other));
     let other = other.map(|other| [builtin::type_name(fields[first].data_type()), builtin::type_name(other)]);
@@ -368,9 +385,8 @@ fn close(expr: Expr, beside: &FieldRef, to: Option<DataType>) -> Result<Expr> {
             Ok(Expr::Literal(convert_scalar(&text, wanted)?, None))
         }
         (Expr::Placeholder(Placeholder { id, field: None }), Some(wanted)) => {
-            let of = if wanted.is_text() { DataType::Text } else { wanted };
-            let parameter = Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field_of("", of, true))) });
-            Ok(if let DataType::Char(_) = wanted { chars::loose(parameter) } else { parameter })
+            let field = Some(Arc::new(field_of("", open_beside(wanted), true)));
+            Ok(Expr::Placeholder(Placeholder { id, field }))
         }
         (expr, _) => Ok(expr),
     }
@@ -476,7 +492,7 @@ fn differ(field: &Field, list: &[Expr], schema: &DFSchema) -> Result<bool> {
 }
 
 /// Joins the parts as a balanced tree, so that a tree of many parts is not deep.
-pub(super) fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
+pub(crate) fn joined(mut parts: Vec<Expr>, op: Operator) -> Expr {
     if parts.len() < 2 {
         return parts.pop().unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(op == Operator::And)), None));
     }
@@ -571,6 +587,7 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
         let types: Vec<&ArrowType> =
             union.inputs.iter().filter_map(|i| i.schema().fields().get(at)).map(|f| f.data_type()).collect();
         choosers::refuse_different_rows(&types)?;
+        refuse_beside_void(&union, at)?;
         let of_rows: Vec<&&ArrowType> = types.iter().filter(|t| is_row(t)).collect();
         if let Some(row) = of_rows.first()
             && let Some(other) = types.iter().find(|other| *other != *row && **other != &ArrowType::Null)
@@ -612,6 +629,16 @@ fn align_union(mut union: Union) -> Result<LogicalPlan> {
     let Union { inputs, schema } = Union::try_new_with_loose_types(inputs)?;
     let schema = Arc::new(told(&inputs, &schema)?);
     Ok(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+/// 42804 of void beside what is none.
+fn refuse_beside_void(union: &Union, at: usize) -> Result<()> {
+    let is_void = |input: &&Arc<LogicalPlan>| is_void(input.schema().field(at));
+    match union.inputs.iter().filter(is_void).count() {
+        0 => Ok(()),
+        all if all == union.inputs.len() => Ok(()),
+        _ => Err(tunnel(EngineError::new("42804", "UNION types void and text cannot be matched"))),
+    }
 }
 
 /// Whether a query's column is a quoted literal.

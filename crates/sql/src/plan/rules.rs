@@ -11,6 +11,7 @@ mod common_expressions;
 mod common_types;
 mod cross_joins;
 mod expressions;
+mod failing_constants;
 mod held_filters;
 mod listed;
 mod lists_apart;
@@ -27,6 +28,7 @@ pub(crate) use applied::Applied;
 pub(crate) use chunks::{cut, is_deep, is_plain};
 pub(crate) use common_types::{settle, settle_branches, settle_window, settled_union};
 pub(crate) use expressions::Rewrite;
+pub(crate) use failing_constants::{compute, refuse_failing};
 pub(crate) use marks::{named, optional};
 pub(crate) use set_operations::is_of_sets;
 
@@ -46,17 +48,18 @@ use std::sync::Arc;
 pub(crate) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let kept = rules.filter(|rule| !matches!(rule.name(), "extract_leaf_expressions" | "push_down_leaf_projections"));
-    kept.map(|rule| match rule.name() {
+    let kept = kept.map(|rule| match rule.name() {
         "push_down_filter" => Arc::new(held_filters::HeldFilters::default()) as Arc<dyn OptimizerRule + Send + Sync>,
         "simplify_expressions" => Arc::new(lists_apart::ListsApart::default()),
         "eliminate_cross_join" => Arc::new(cross_joins::CrossJoins::default()),
         "common_sub_expression_eliminate" => Arc::new(common_expressions::CommonExpressions::default()),
         _ => rule,
-    })
-    .chain([Arc::new(null_conditions::NullConditions) as Arc<dyn OptimizerRule + Send + Sync>])
-    .chain([Arc::new(listed::ListedItems) as Arc<dyn OptimizerRule + Send + Sync>])
-    .map(asking::logical)
-    .collect()
+    });
+    let (first, last): (asking::Logical, [asking::Logical; 2]) = (
+        Arc::new(failing_constants::FailingConstants),
+        [Arc::new(null_conditions::NullConditions), Arc::new(listed::ListedItems)],
+    );
+    std::iter::once(first).chain(kept).chain(last).map(asking::logical).collect()
 }
 
 /// DataFusion's rules for physical plans, after ours, but that which [`projections`] replaces. Left out is what finds

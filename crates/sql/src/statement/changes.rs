@@ -183,6 +183,13 @@ pub(crate) fn check_identities(
     Ok(())
 }
 
+/// The same of rows of VALUES, which may fill the first of the columns alone. Answers how many.
+pub(crate) fn check_filled(insert: &Insert, table: &Table, columns: &[usize], rows: &[Vec<Expr>]) -> Result<usize> {
+    let width = rows.first().map_or(0, Vec::len);
+    check_identities(insert, table, columns.get(..width).unwrap_or(columns), Some(rows))?;
+    Ok(width)
+}
+
 /// OVERRIDING USER VALUE: identity columns get what their sequences give.
 pub(crate) fn without_identities(table: &Table, columns: &[usize], rows: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     let mut rows = rows.to_vec();

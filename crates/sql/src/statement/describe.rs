@@ -11,16 +11,17 @@ use crate::plan::naming::shown_schema;
 use crate::plan::planner::{Planned, Planner, parameters};
 use crate::plan::returned::Returned;
 use crate::statement::changes::{
-    alone_over, assigned, called, check_width, delete_over, inserted_columns, plain_values, update_over, with_inside,
-    with_whole_columns,
+    alone_over, assigned, called, check_filled, check_identities, check_width, delete_over, inserted_columns,
+    plain_values, update_over, with_inside, with_whole_columns,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
+use crate::statement::lock_rows::refuse_shape;
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
 use crate::statement::returning::Returning;
 use crate::statement::run::LazyState;
 use crate::statement::within::{changed_by, changing_with};
 use crate::through::{Called, meant};
-use crate::values::engine_type;
+use crate::values::parameter_type;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
@@ -86,6 +87,9 @@ impl Sources<'_> {
             true => planner.plan_tree(query, types)?,
             false => planner.plan_tree(&Query { locking: vec![], ..query.clone() }, types)?,
         };
+        if !query.locking.is_empty() {
+            refuse_shape(query, &plan)?;
+        }
         // The type that it will have after type coercion.
         let typed = crate::plan::planner::typed(self.state.get(), plan.clone())?;
         let columns = origins.put(shown_schema(typed.schema().as_arrow()));
@@ -122,7 +126,10 @@ impl Sources<'_> {
         }
         let Some(source) = &insert.source else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
-            return Ok(Described { columns: None, ..self.describe_query(source, &types)? });
+            let described = self.describe_query(source, &types)?;
+            let width = described.columns.as_ref().map_or(0, |shown| shown.fields().len());
+            check_identities(insert, &table, columns.get(..width).unwrap_or(&columns), None)?;
+            return Ok(Described { columns: None, ..described });
         };
         let mut others = vec![];
         for row in rows {
@@ -135,6 +142,7 @@ impl Sources<'_> {
                 }
             }
         }
+        check_filled(insert, &table, &columns, rows)?;
         if others.is_empty() && types.iter().all(Option::is_some) {
             return Ok(Described { parameters: types.into_iter().flatten().collect(), ..Described::default() });
         }
@@ -216,14 +224,14 @@ impl Sources<'_> {
 
 /// Notes the types that a plan gives its parameters.
 fn note_types(plan: &LogicalPlan, types: &mut Vec<Option<DataType>>) -> Result<()> {
-    for (id, arrow) in plan.get_parameter_types().map_err(from_datafusion)? {
+    for (id, field) in plan.get_parameter_fields().map_err(from_datafusion)? {
         let number = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
-        let (Some(number), Some(arrow)) = (number.filter(|n| (1..=65_535).contains(n)), arrow) else { continue };
+        let (Some(number), Some(field)) = (number.filter(|n| (1..=65_535).contains(n)), field) else { continue };
         if types.len() < number {
             types.resize(number, None);
         }
-        let unknown = || unsupported(format!("a parameter of type {arrow}"));
-        types[number - 1].get_or_insert(engine_type(&arrow).ok_or_else(unknown)?);
+        let unknown = || unsupported(format!("a parameter of type {}", field.data_type()));
+        types[number - 1].get_or_insert(parameter_type(&field).ok_or_else(unknown)?);
         assert!(types.len() <= 65_535, "the protocol has no more parameters");
     }
     Ok(())

@@ -16,9 +16,11 @@ mod tree;
 use crate::error::{from_datafusion, unsupported};
 use crate::parse::relation;
 use crate::statement::changes::{
-    assigned, delete_over, inserted_columns, plain_values, update_over, with_inside, with_whole_columns,
+    assigned, check_filled, check_identities, delete_over, inserted_columns, plain_values, update_over, with_inside,
+    with_whole_columns,
 };
 use crate::statement::describe::Sources;
+use crate::statement::lock_rows::refuse_shape;
 use crate::statement::lock_rows::within::without_locks;
 use crate::statement::options::{switch, text};
 use crate::statement::returning::Returning;
@@ -232,8 +234,10 @@ impl Run<'_> {
         let (change, plan) = match statement {
             Statement::Query(query) if !query.locking.is_empty() => {
                 self.permit_locking(query).await?;
-                let query = Query { locking: vec![], ..Query::clone(query) };
-                (Some((LOCKING, String::new())), Some(self.plan_unrun(&query).await?))
+                let unlocked = Query { locking: vec![], ..Query::clone(query) };
+                let plan = self.plan_unrun(&unlocked).await?;
+                refuse_shape(query, &plan)?;
+                (Some((LOCKING, String::new())), Some(plan))
             }
             Statement::Query(query) => (None, Some(self.plan_unrun(query).await?)),
             Statement::Update(update) => {
@@ -271,9 +275,11 @@ impl Run<'_> {
                 let (width, plan) = match &insert.source {
                     None => (0, None),
                     Some(source) => match plain_values(source) {
-                        Some(rows) => (rows.first().map_or(0, Vec::len), None),
+                        Some(rows) => (check_filled(insert, &table, &columns, rows)?, None),
                         None => {
                             let plan = self.plan_unrun(source).await?;
+                            let filled = columns.get(..plan.schema().fields().len()).unwrap_or(&columns);
+                            check_identities(insert, &table, filled, None)?;
                             (plan.schema().fields().len(), Some(plan))
                         }
                     },

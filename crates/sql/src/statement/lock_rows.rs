@@ -434,6 +434,12 @@ impl Place {
     }
 }
 
+/// Refuses a query, planned without its locks, that cannot lock what it reads.
+pub(crate) fn refuse_shape(query: &Query, plan: &LogicalPlan) -> Result<()> {
+    reads_of(query)?;
+    refuse_aggregates(plan)
+}
+
 fn refuse_aggregates(plan: &LogicalPlan) -> Result<()> {
     let mut found = None;
     let visited = plan.apply(|node| {

@@ -4,17 +4,19 @@
 //!    of its type.
 //! 2. Where one of several subscripts is a slice, all are: a number stands for those from 1 to it.
 use super::composites::Becomes;
+use super::over::assigned_constant;
 use super::query::parameter_number;
 use super::scope::{Clause, Scope};
 use super::types::no_operator;
 use super::{Binder, Placed, Result, fail, system, unsupported, wrong};
 use crate::cast::{Castable, castable};
+use crate::error::tunnel;
 use crate::functions::arrays::calls::{self, OPEN};
 use crate::functions::arrays::{array, gathered as gathered_array, item_type, list};
 use crate::functions::builtin::type_name;
 use crate::functions::convert::is_open;
 use crate::values::arrays::{is_array, is_row, items_of};
-use crate::values::engine_type;
+use crate::values::{engine_type, field_type};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, ScalarValue, Spans};
 use datafusion::logical_expr::expr::{AggregateFunction, Unnest};
@@ -134,6 +136,14 @@ impl Binder<'_> {
             None => self.expr(value, scope)?,
         };
         let given = new.get_type(&scope.schema)?;
+        let taken = field_type(array.to_field(&scope.schema)?.1.as_ref());
+        let taken = if slices { taken } else { taken.and_then(DataType::item) };
+        let fits = |to: &DataType| engine_type(&given).is_some_and(|of| castable(of, *to) == Castable::ByAssignment);
+        let new = match taken {
+            Some(to) if is_open(&new) => written_as_item(new, to).at_value_of(&[value])?,
+            Some(to) if fits(&to) => assigned_constant(new, to),
+            _ => new,
+        };
         let args = [array, new].into_iter().chain(numbers).collect();
         match calls::call(name, args, &scope.schema).at_value_of(&[value])? {
             Some(made) => self.made(made, &scope.schema),
@@ -263,6 +273,14 @@ impl Binder<'_> {
         let gathered = gathered_array(gathered, &scope.schema)?;
         self.function_of("coalesce", vec![gathered, array(empty)], &scope.schema)
     }
+}
+
+/// A quoted literal that becomes a part of an array, as it is assigned.
+fn written_as_item(new: Expr, to: DataType) -> datafusion::common::Result<Expr> {
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), None) = &new {
+        to.parse(text).map_err(tunnel)?; // Where no row is changed, too.
+    }
+    Ok(new)
 }
 
 /// 54000

@@ -39,6 +39,9 @@ const CASTS: [(&str, DataType); 9] = [
     ("timestamptz", DataType::Timestamptz),
 ];
 
+/// Functions of a relation that is given as a regclass.
+const SIZES: [&str; 4] = ["pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"];
+
 /// The keys of an order, without those that stand there a second time: they order nothing.
 ///
 /// Upstream: accumulators keep a key for each time that it is written, and get one.
@@ -209,6 +212,11 @@ impl Binder<'_> {
         }
         if let Some(made) = self.json_call(name, call, at, scope)? {
             return Ok(made);
+        }
+        if let (true, Some(of)) = (SIZES.contains(&name), call.args.first())
+            && let ExprKind::Literal(Literal::Text(_)) = of.value.kind
+        {
+            self.oid_of_class(&of.value, scope)?; // Whether a row comes to it or not.
         }
         if advisory::has_effect(name) {
             self.effects.set(true);

@@ -172,6 +172,9 @@ impl Binder<'_> {
                 "No operator matches the given name and argument type. You might need to add an explicit type cast.";
             return fail(op.at, error.with_hint(hint));
         }
+        if is_open(&bound) && matches!(symbol, "-" | "~") {
+            return fail(op.at, types::not_unique(&format!("{symbol} unknown")));
+        }
         match symbol {
             "-" => self.made(Expr::Negative(Box::new(bound)), &scope.schema).at(op.at),
             "~" => {
@@ -180,6 +183,7 @@ impl Binder<'_> {
                 self.compared("#", bound, ones, &scope.schema).at(op.at)
             }
             "+" if is_number(&of) => Ok(bound),
+            "+" if is_open(&bound) => self.cast_to(bound, DataType::Float8, &scope.schema).at(op.at),
             "|/" => self.function_of("sqrt", vec![bound], &scope.schema).at(op.at),
             "||/" => self.function_of("cbrt", vec![bound], &scope.schema).at(op.at),
             "@" => self.function_of("abs", vec![bound], &scope.schema).at(op.at),
@@ -244,6 +248,7 @@ impl Binder<'_> {
         let what = match (test, negated) {
             (Test::Null, _) => {
                 let arg = self.boxed(arg, scope)?;
+                self.asks_null(&arg);
                 let made = if negated { Expr::IsNotNull(arg) } else { Expr::IsNull(arg) };
                 return self.made(made, &scope.schema);
             }

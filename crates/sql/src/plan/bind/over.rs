@@ -13,7 +13,7 @@ use super::scope::{Clause, Ctes, Scope};
 use super::select::Order;
 use super::through::Seen;
 use super::{Binder, Bound, Fault, Placed, Result, Whole, fail, settled, wrong};
-use crate::functions::convert::is_open;
+use crate::functions::convert::{assigned, is_open};
 use crate::parse::constants::constant;
 use crate::parse::stored;
 use crate::parse::titles;
@@ -24,9 +24,10 @@ use crate::values::{check_assignable, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, lit, when};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, Volatility, lit, when};
 use std::sync::Arc;
 use terrace_engine::{ColumnDef, DataType, EngineError, Table};
 use terrace_grammar::statement::{self as tree, ExprKind, FromItem, Ident, Item, JoinKind, JoinOn, Sort, With};
@@ -420,8 +421,19 @@ impl Binder<'_> {
         if let Some(read) = constant(value, column).filter(|_| scope.clause.get() == Clause::Update) {
             read.at_value(value.at)?; // Where no row is changed, too.
         }
-        Ok(bound)
+        Ok(if scope.clause.get() == Clause::Update { assigned_constant(bound, column.data_type) } else { bound })
     }
+}
+
+/// A constant as the column takes it: what does not fit fails when the statement is planned. A literal is read before.
+pub(crate) fn assigned_constant(value: Expr, to: DataType) -> Expr {
+    let varies = |part: &Expr| match part {
+        Expr::Literal(..) | Expr::Cast(_) | Expr::BinaryExpr(_) | Expr::Case(_) => false,
+        Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+        _ => true,
+    };
+    let depends = value.exists(|part| Ok(varies(part))).unwrap_or(true);
+    if is_open(&value) || depends { value } else { assigned(value, to) }
 }
 
 /// The number of the first condition that WITH CHECK OPTION asks for and a row does not meet, the innermost view's

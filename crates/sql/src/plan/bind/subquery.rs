@@ -8,16 +8,16 @@
 use super::expr::{halved, symbol};
 use super::query::parameter_number;
 use super::scope::Scope;
-use super::{Binder, Placed, Result, over, types, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, over, types, unsupported, wrong};
 use crate::functions::arrays::{self, OF_ARRAY, quantified};
+use crate::functions::builtin;
 use crate::functions::convert::is_open;
-use crate::functions::{builtin, chars};
 use crate::plan::choosers;
 use crate::plan::operators::with_operator_hint;
 use crate::plan::{resolve, rules};
 use crate::values::arrays::{is_array, items_of};
 use crate::values::decimal::is_decimal;
-use crate::values::{arrow_type, field_type};
+use crate::values::{arrow_type, field_type, is_void, open_beside};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{ScalarValue, Spans};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
@@ -31,15 +31,6 @@ use std::sync::Arc;
 use terrace_engine::types::array::read_items;
 use terrace_engine::{DataType, EngineError};
 use terrace_grammar::statement::{self as tree, At, ExprKind, Literal, Members, Operator, Quantifier, Query, TypeName};
-
-/// What a parameter beside a value of this type is: numerics and texts have no limits then.
-fn settled(of: DataType) -> DataType {
-    match of {
-        DataType::Numeric(_) => DataType::Numeric(None),
-        of if of.is_text() => DataType::Text,
-        of => of,
-    }
-}
 
 fn typed_null(of: &ArrowType) -> Result<Expr> {
     Ok(Expr::Literal(ScalarValue::try_from(of)?, None))
@@ -176,7 +167,7 @@ impl Binder<'_> {
             return Ok(resolve::compared(vec![arg, column], &scope.schema)?.remove(0));
         }
         let (left, right) = (arg.get_type(&scope.schema)?, field.data_type());
-        if choosers::cannot_be_compared(&left, right) {
+        if choosers::cannot_be_compared(&left, right) || is_void(&field) {
             let (left, right) = (builtin::type_name(&left), builtin::type_name(right));
             let message = format!("operator does not exist: {left} {symbol} {right}");
             return Err(with_operator_hint(EngineError::new("42883", message)).into());
@@ -249,14 +240,14 @@ impl Binder<'_> {
         let of = of.filter(|_| !is_open(&value)).unwrap_or(DataType::Text);
         let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(..)) && is_open(expr);
         if let ExprKind::Parameter(number) = written.kind
-            && let Some(array) = settled(of).array()
+            && let Some(array) = open_beside(of).array()
         {
             self.settle_parameter(parameter_number(number)?, array);
         }
         let mut array = self.expr(written, scope)?;
-        let open = is_literal(&array) || matches!(written.kind, ExprKind::Parameter(_));
+        let literal = is_literal(&array);
         if let Expr::Literal(text, _) = &array
-            && is_literal(&array)
+            && literal
         {
             array = quantified::written(text, of).at_value(written.at)?;
         }
@@ -270,20 +261,21 @@ impl Binder<'_> {
                 _ => Err(quantified::no_array().into()),
             };
         };
+        let items = field_type(array.to_field(schema)?.1.as_ref()).and_then(DataType::item).unwrap_or(item);
         if let ExprKind::Parameter(number) = left.kind {
-            self.settle_parameter(parameter_number(number)?, settled(item));
+            self.settle_parameter(parameter_number(number)?, open_beside(items));
         }
         if is_open(&value) {
-            value = self.cast_to(value, settled(item), schema)?;
-            if chars::is_array_of_char(array.to_field(schema)?.1.as_ref()) {
-                value = self.function_of("rtrim", vec![value], schema)?; // Blanks at the end do not count.
-            }
+            value = self.cast_to(value, open_beside(items), schema)?;
+        } else if let (DataType::Varchar(_), DataType::Char(_)) = (of, items) {
+            value = self.cast_to(value, open_beside(items), schema)?; // Its blanks do not count there.
         }
         let (own, other) = (value.get_type(schema)?, arrow_type(item));
         if choosers::cannot_be_compared(&own, &other) {
             return types::no_operator(symbol, &[value, typed_null(&other)?], schema);
         }
-        let of_char = open && matches!(of, DataType::Char(_));
+        // Beside items that are texts a char is a text.
+        let of_char = matches!(of, DataType::Char(_)) && (literal || items != DataType::Text);
         match quantified::quantified(symbol, all, of_char, array.clone(), value.clone()) {
             Some(made) => self.made(made, schema),
             None => self.by_items((symbol, all), value, array, scope),
@@ -300,7 +292,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
         let text = |item: &tree::Expr| matches!(item.kind, ExprKind::Literal(Literal::Text(_) | Literal::Null));
-        let blanks = items.iter().any(ends) && items.iter().all(text);
+        let blanks = items.iter().any(ends) && items.iter().all(text) || self.are_texts(left, items, &bound, scope)?;
         let bound = if blanks { self.with_blanks(items, bound, scope)? } else { bound };
         let whole = |item: &tree::Expr| match &item.kind {
             ExprKind::Literal(literal) => !matches!(literal, Literal::Number(_)),
@@ -308,6 +300,17 @@ impl Binder<'_> {
         };
         let left = self.expr(left, scope)?;
         let untyped = !items.is_empty() && bound.iter().all(is_open);
+        let is_text = |item: &Expr| {
+            let written = matches!(item, Expr::Cast(_) | Expr::Literal(..));
+            Ok::<_, Fault>(written && !item.any_column_refs() && item.get_type(&scope.schema)? == ArrowType::Utf8)
+        };
+        if left.get_type(&scope.schema)? == ArrowType::UInt32 {
+            for item in bound.iter().take(if items.is_empty() { 0 } else { bound.len() }) {
+                if is_text(item)? && (untyped || !is_open(item)) {
+                    return types::no_operator(symbol, &[left, typed_null(&ArrowType::Utf8)?], &scope.schema);
+                }
+            }
+        }
         if untyped && !is_open(&left) && symbol != "||" {
             // Items without a type are texts.
             let of = left.get_type(&scope.schema)?;
@@ -373,14 +376,29 @@ impl Binder<'_> {
 
     /// An array without items: the value must be one, and does not matter.
     fn with_nothing(&self, all: bool, left: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
-        self.expr(left, scope)?;
+        rules::refuse_failing(&self.expr(left, scope)?)?;
         Ok(Expr::Literal(ScalarValue::Boolean(Some(all)), None))
+    }
+
+    /// Whether a char stands before items that are texts, some of which are parameters.
+    fn are_texts(&self, left: &tree::Expr, items: &[tree::Expr], bound: &[Expr], scope: &Scope<'_>) -> Result<bool> {
+        if !items.iter().any(|item| matches!(item.kind, ExprKind::Parameter(_))) {
+            return Ok(false);
+        }
+        for item in bound.iter().filter(|item| !is_open(item)) {
+            if field_type(item.to_field(&scope.schema)?.1.as_ref()) != Some(DataType::Text) {
+                return Ok(false);
+            }
+        }
+        let left = self.expr(left, scope)?;
+        Ok(matches!(field_type(left.to_field(&scope.schema)?.1.as_ref()), Some(DataType::Char(_))))
     }
 
     /// Blanks at the ends of texts count in an array, and do not in IN.
     fn with_blanks(&self, items: &[tree::Expr], bound: Vec<Expr>, scope: &Scope<'_>) -> Result<Vec<Expr>> {
         let ends = |item: &tree::Expr| matches!(&item.kind, ExprKind::Literal(Literal::Text(t)) if t.ends_with(' '));
-        let made = items.iter().zip(bound).map(|(item, bound)| match ends(item) {
+        let is_parameter = |item: &tree::Expr| matches!(item.kind, ExprKind::Parameter(_));
+        let made = items.iter().zip(bound).map(|(item, bound)| match ends(item) || is_parameter(item) {
             true => self.cast_to(bound, DataType::Text, &scope.schema),
             false => Ok(bound),
         });

@@ -9,11 +9,13 @@ use super::reads::Read;
 use super::scope::{Ctes, Scope, TABLE_OID};
 use super::{Binder, Bound, Fault, Result, fail, unsupported, wrong};
 use crate::error::undefined_table;
+use crate::functions::arrays::calls;
 use crate::functions::builtin;
 use crate::parse::identity::Identity;
 use crate::parse::titles;
 use crate::pgcatalog;
 use crate::pgcatalog::AUTHID_OID;
+use crate::plan::rules::compute;
 use crate::plan::sequence_relations;
 use crate::values::arrays::items_of;
 use crate::values::{PG_TYPE, enum_of, field_type};
@@ -127,17 +129,12 @@ impl Binder<'_> {
             return self.names_of_types(arg, scope).map(Some);
         }
         let Some(kind) = system_type(to) else { return Ok(None) };
-        if kind == "char" {
-            return self.cast_to_one_byte(arg, scope).map(Some);
+        match kind {
+            "char" => return self.cast_to_one_byte(arg, scope).map(Some),
+            "regproc" => self.require_function(arg)?,
+            _ => {}
         }
-        let is_name = match &arg.kind {
-            ExprKind::Parameter(number) => {
-                self.settle_parameter(parameter_number(*number)?, DataType::Text);
-                true
-            }
-            ExprKind::Literal(Literal::Text(_)) => true,
-            _ => false,
-        };
+        let is_name = self.is_written_name(arg)?;
         let schema = &scope.schema;
         if let ("oid", ExprKind::Cast { arg: named, to, .. }) = (kind, &arg.kind)
             && system_type(to) == Some("regclass")
@@ -171,7 +168,36 @@ impl Binder<'_> {
             ("xid", _) => self.cast_to(bound, DataType::Int8, schema),
             _ => self.cast_to(bound, DataType::Text, schema),
         };
-        super::Placed::at(made, at).map(Some)
+        let made = super::Placed::at(made, at)?;
+        if matches!(kind, "regclass" | "regtype" | "regrole" | "regnamespace") {
+            look_up(&made, arg)?;
+        }
+        Ok(Some(made))
+    }
+
+    /// Whether a name is given as it is written, or will be: a parameter is a text.
+    fn is_written_name(&self, arg: &tree::Expr) -> Result<bool> {
+        if let ExprKind::Parameter(number) = arg.kind {
+            self.settle_parameter(parameter_number(number)?, DataType::Text);
+        }
+        Ok(matches!(arg.kind, ExprKind::Parameter(_) | ExprKind::Literal(Literal::Text(_))))
+    }
+
+    /// 42883 of a name that is written, and no function here has.
+    fn require_function(&self, written: &tree::Expr) -> Result<()> {
+        let ExprKind::Literal(Literal::Text(name)) = &written.kind else { return Ok(()) };
+        let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let known = || {
+            self.planner.scalar(name).is_some()
+                || self.planner.aggregate(name).is_some()
+                || self.planner.window(name).is_some()
+                || calls::is_function(name)
+        };
+        if !plain || input_named(written).is_some() || known() {
+            return Ok(());
+        }
+        wrong(written.at, "42883", format!("function \"{name}\" does not exist"))
     }
 
     /// `x::regtype[]`, of an array of OIDs.
@@ -188,10 +214,12 @@ impl Binder<'_> {
         let bound = self.expr(named, scope)?;
         let of = bound.get_type(&scope.schema)?;
         let call = |name: &str, args: Vec<Expr>| self.function_of(name, args, &scope.schema);
-        match of {
+        let made = match of {
             ArrowType::Utf8 => call("regclass_oid", vec![bound]),
             _ => call("to_oid", vec![bound]),
-        }
+        }?;
+        look_up(&made, named)?;
+        Ok(made)
     }
 
     /// The type "char", one byte, of columns of the system: what is beside them is cut to it. No other value is of it.
@@ -526,6 +554,14 @@ fn oids(text: &str) -> Result<Expr> {
 pub(super) fn is_vector(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     let (_, field) = expr.to_field(schema)?;
     Ok(field.metadata().get(PG_TYPE).is_some_and(|name| matches!(name.as_str(), "int2vector" | "oidvector")))
+}
+
+/// A name that is written is looked up when the statement is bound, whether a row comes to it or not.
+fn look_up(made: &Expr, written: &tree::Expr) -> Result<()> {
+    match written.kind {
+        ExprKind::Literal(_) => super::Placed::at(compute(made), written.at).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Whether it is what a cast to `regclass` and its kind shows (invariant 2).

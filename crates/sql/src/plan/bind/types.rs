@@ -20,7 +20,8 @@ use crate::parse::{literals, types};
 use crate::pgcatalog::type_with_digits;
 use crate::plan::choosers::{self, Chooser};
 use crate::plan::{operators, resolve, rules};
-use crate::values::{arrow_interval, arrow_type, field_of, field_type};
+use crate::values::decimal::is_decimal;
+use crate::values::{arrow_interval, arrow_type, field_of, field_type, is_void};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, Placeholder};
@@ -48,6 +49,7 @@ impl Binder<'_> {
     /// An expression with its type settled, over expressions that have theirs (invariants 1 and 2).
     pub(super) fn made(&self, expr: Expr, schema: &DFSchema) -> Result<Expr> {
         let expr = resolve::rewrite(expr, schema)?.data;
+        self.learn(&expr)?;
         Ok(if rules::is_deep(&expr) { rules::cut(expr, schema)? } else { expr })
     }
 
@@ -94,6 +96,9 @@ impl Binder<'_> {
         if let Some(made) = self.row_operator(symbol, &left, &right, schema)? {
             return Ok(made);
         }
+        let sides = [left, right];
+        self.refuse_sides(symbol, &sides, schema)?;
+        let [left, right] = sides;
         if symbol == "^" {
             return self.function_of("power", vec![left, right], schema);
         }
@@ -106,12 +111,33 @@ impl Binder<'_> {
         self.made(operators::operated(operator, left, right, schema)?, schema)
     }
 
+    /// Refuses what has an operator here alone: void (42883), and two values without a type (42725).
+    fn refuse_sides(&self, symbol: &str, sides: &[Expr; 2], schema: &DFSchema) -> Result<()> {
+        let mut void = false;
+        for side in sides {
+            void |= is_void(side.to_field(schema)?.1.as_ref());
+        }
+        if void && symbol != "||" || beside_oid(sides, schema)? {
+            return no_operator(symbol, sides, schema).map(drop);
+        }
+        let written = sides.iter().all(|side| matches!(side, Expr::Literal(..)) && is_open(side));
+        match symbol {
+            "+" | "-" | "*" | "/" | "%" | "&" | "|" | "#" | "<<" | ">>" if written => {
+                Err(not_unique(&format!("unknown {symbol} unknown")).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A condition: what is none is refused. `what`: the part of the statement that it is.
     pub(super) fn condition(&self, expr: &tree::Expr, what: &'static str, scope: &Scope<'_>) -> Result<Expr> {
         if let ExprKind::Parameter(number) = expr.kind {
             self.settle_parameter(parameter_number(number)?, DataType::Bool);
         }
         let bound = self.expr(expr, scope)?;
+        if matches!(what, "WHERE" | "HAVING") {
+            self.refuse_untold(false)?;
+        }
         self.boolean(bound, what, expr.at, &scope.schema)
     }
 
@@ -547,7 +573,8 @@ fn unknown_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Result<E
 pub(super) fn texts(symbol: &str, sides: &[&Expr; 2], schema: &DFSchema) -> Result<()> {
     for side in sides {
         let of = side.get_type(schema)?;
-        if !is_open(side) && !matches!(of, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Null) {
+        let void = is_void(side.to_field(schema)?.1.as_ref());
+        if void || !is_open(side) && !matches!(of, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Null) {
             let sides = sides.map(Expr::clone);
             return no_operator(symbol, &sides, schema).map(drop);
         }
@@ -567,7 +594,11 @@ pub(super) fn read_now(literal: &Expr, to: DataType) -> Result<()> {
 pub(super) fn no_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Result<Expr> {
     let mut names = vec![];
     for side in sides {
-        names.push(if is_open(side) { "unknown".to_owned() } else { builtin::type_name(&side.get_type(schema)?) });
+        names.push(match side.to_field(schema)?.1 {
+            _ if is_open(side) => "unknown".to_owned(),
+            field if is_void(&field) => "void".to_owned(),
+            field => builtin::type_name(field.data_type()),
+        });
     }
     let shown = match names.as_slice() {
         [left, right] => format!("{left} {symbol} {right}"),
@@ -575,6 +606,27 @@ pub(super) fn no_operator(symbol: &str, sides: &[Expr], schema: &DFSchema) -> Re
     };
     let error = EngineError::new("42883", format!("operator does not exist: {shown}"));
     Err(operators::with_operator_hint(error).into())
+}
+
+/// Whether an oid stands beside a number with a fraction, or a text that is written as one: nothing compares them.
+fn beside_oid(sides: &[Expr; 2], schema: &DFSchema) -> Result<bool> {
+    let types = [sides[0].get_type(schema)?, sides[1].get_type(schema)?];
+    let other = match &types {
+        [ArrowType::UInt32, _] => 1,
+        [_, ArrowType::UInt32] => 0,
+        _ => return Ok(false),
+    };
+    let written = matches!(sides[other], Expr::Cast(_) | Expr::Literal(..)) && !is_open(&sides[other]);
+    Ok(match &types[other] {
+        ArrowType::Utf8 => written && !sides[other].any_column_refs(),
+        of => of.is_floating() || of.is_decimal() || is_decimal(of),
+    })
+}
+
+/// 42725
+pub(super) fn not_unique(operator: &str) -> EngineError {
+    let error = EngineError::new("42725", format!("operator is not unique: {operator}"));
+    error.with_hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
 }
 
 /// An operator as DataFusion knows it.

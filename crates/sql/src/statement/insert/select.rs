@@ -12,7 +12,7 @@ use crate::parse::constants::constant;
 use crate::parse::identity::Identity;
 use crate::parse::sequence_calls::{call_of, calls_within, sequence_of};
 use crate::parse::stored::Stored;
-use crate::plan::bind::over::{Over, Part, Rows, Wanted};
+use crate::plan::bind::over::{Over, Part, Rows, Wanted, assigned_constant};
 use crate::plan::rules::is_volatile;
 use crate::statement::changes::{alone_over, check_identities, check_width};
 use crate::statement::reads::written;
@@ -23,11 +23,25 @@ use crate::values::{assign_array, assign_datum, check_assignable, check_not_null
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr as Value, LogicalPlan, Projection};
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
 use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
 use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Insert, Item, Literal, Query};
+
+/// The query with its constants as the columns take them: what does not fit fails, where there is no row, too.
+fn fitted(plan: LogicalPlan, table: &Table, columns: &[usize]) -> datafusion::common::Result<LogicalPlan> {
+    let LogicalPlan::Projection(Projection { mut expr, input, .. }) = plan else { return Ok(plan) };
+    for (expr, at) in expr.iter_mut().zip(columns) {
+        let value = if let Value::Alias(alias) = &*expr { alias.expr.as_ref() } else { &*expr };
+        let made = assigned_constant(value.clone(), table.columns[*at].data_type);
+        if made != *value {
+            let (qualifier, name) = expr.qualified_name();
+            *expr = made.alias_qualified(qualifier, name);
+        }
+    }
+    Ok(LogicalPlan::Projection(Projection::try_new(expr, input)?))
+}
 
 /// What rows are made of: a query's, and the defaults of the columns that it does not fill.
 struct RowMaker<'a> {
@@ -63,6 +77,7 @@ impl Run<'_> {
                 read?; // Of a query without rows, too.
             }
         }
+        let plan = fitted(plan, table, columns).map_err(from_datafusion)?;
         match Box::pin(self.insert_made(insert, (table, called), columns, plan)).await {
             Err(error) => Err(self.hidden(error, &written(insert, table, columns)).await),
             inserted => inserted,
