@@ -14,9 +14,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use terrace_engine::{Catalog, DataType, Datum, EngineError};
-use terrace_sql::arrow::datatypes::{Field, SchemaRef};
 use terrace_sql::pgcatalog::data_type_of_oid;
-use terrace_sql::{LOOSE, Named, Outcome};
+use terrace_sql::{LOOSE, Named, Outcome, are_changed};
 
 /// A bound statement.
 pub(crate) struct Portal {
@@ -201,7 +200,7 @@ impl Connection {
         self.session.begin_pipeline();
         let outcome = wire.watch(pin!(self.session.execute(&portal.statement.prepared, values))).await??;
         if let Outcome::Rows { schema, .. } = &outcome
-            && portal.statement.prepared.columns.as_ref().is_some_and(|described| changed(described, schema))
+            && portal.statement.prepared.columns.as_ref().is_some_and(|described| are_changed(described, schema))
         {
             // A definition has changed since the client was told the columns.
             return Err(EngineError::new("0A000", "cached plan must not change result type").into());
@@ -244,18 +243,6 @@ impl Connection {
         wire.put(Answer::CloseComplete(CloseComplete::new()));
         Ok(())
     }
-}
-
-/// Whether columns are others than a client was told: others' names, or types whose values it would read wrongly.
-fn changed(described: &SchemaRef, now: &SchemaRef) -> bool {
-    // Texts of all kinds look alike on the wire.
-    let form = |field: &Field| match wire(field).oid {
-        BPCHAR | VARCHAR => TEXT,
-        oid => oid,
-    };
-    let same = |(told, now): (&Arc<Field>, &Arc<Field>)| told.name() == now.name() && form(told) == form(now);
-    let (told, now_told) = (described.fields(), now.fields());
-    !Arc::ptr_eq(described, now) && (told.len() != now_told.len() || !told.iter().zip(now_told).all(same))
 }
 
 fn no_portal(name: &str) -> EngineError {

@@ -10,12 +10,14 @@
 //! 5. A detail of an error shows of a row only what the role may read, or has written itself.
 //! 6. A superuser may do everything. An owner may change and drop what it owns; what else it may do with it is in the
 //!    acl, as it is for others.
+use crate::parse::{self, types};
 use crate::pgcatalog::SessionInfo;
 use crate::values::is_sequence;
 use std::collections::BTreeSet;
 use terrace_engine::catalog::access::{Grant, PUBLIC, Rights, Securable, THE_DATABASE};
 use terrace_engine::catalog::roles::{READ_ALL_DATA, WRITE_ALL_DATA};
 use terrace_engine::{Among, Catalog, EngineError, Placing, RelationName, Result, Role, Shown, Space, Table};
+use terrace_grammar::statement::TypeName;
 use terrace_storage::ObjectId;
 
 /// A role that acts.
@@ -58,6 +60,14 @@ impl SessionInfo {
                 Some(space) => self.actor(catalog).permit_schema(catalog, space, Rights::USAGE),
                 None => Ok(()),
             },
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of the name of a type.
+    pub(crate) fn permit_type(&self, catalog: &Catalog, name: &TypeName) -> Result<()> {
+        match parse::relation(&name.name) {
+            Ok(named) if types::known(name).is_err() => self.permit_lookup(catalog, &named),
             _ => Ok(()),
         }
     }

@@ -58,7 +58,7 @@ pub use datafusion::arrow;
 pub use functions::builtin::row_text;
 pub use notify::Note;
 pub use plan::origins::origins;
-pub use session::named::Named;
+pub use session::named::{Named, are_changed};
 pub use session::prepared::Prepared;
 pub use session::{Session, TxnStatus};
 pub use settings::{Reported, SERVER_VERSION, SystemSettings};

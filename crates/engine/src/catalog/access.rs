@@ -381,6 +381,7 @@ impl Catalog {
                 None => acl.push(*grant),
             }
         }
+        acl.sort_by_key(|grant| (grant.grantee, grant.grantor));
         (!is_same_acl(&acl, &usual)).then_some(acl)
     }
 

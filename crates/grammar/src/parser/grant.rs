@@ -167,7 +167,9 @@ impl Parser<'_> {
     fn grantee(&mut self) -> Result<Grantee> {
         self.eat_word(K::Group);
         let token = self.token();
-        if token.kind == Kind::Word && token.keyword.is_none() && self.text(token).eq_ignore_ascii_case("public") {
+        let text = self.text(token);
+        let is_plain = token.kind == Kind::Word && token.keyword.is_none() && text.eq_ignore_ascii_case("public");
+        if is_plain || text == "\"public\"" {
             self.advance();
             return Ok(Grantee::Public);
         }

@@ -222,7 +222,10 @@ impl Parser<'_> {
         let concurrently = kind == ObjectKind::Index && self.eat_word(K::Concurrently);
         let if_exists = self.eat_words(&[K::If, K::Exists]);
         let names = match kind {
-            ObjectKind::Role => self.list(|parser| parser.role_name().map(Name::one))?,
+            ObjectKind::Role => {
+                const REFUSAL: (&str, &str) = ("22023", "cannot use special role specifier in DROP ROLE");
+                self.list(|parser| parser.plain_role_name(REFUSAL).map(Name::one))?
+            }
             ObjectKind::Schema => self.list(|parser| parser.ident().map(Name::one))?,
             _ => self.list(Self::any_name)?,
         };
@@ -254,7 +257,8 @@ impl Parser<'_> {
         }
         let name = self.label()?;
         match name.name.as_str() {
-            "public" | "none" if token.kind == Kind::Word => {
+            // In quotes, too.
+            "public" | "none" => {
                 let mut error = SyntaxError::new(format!("role name \"{}\" is reserved", name.name), name.at);
                 error.sqlstate = "42939";
                 Err(error)
@@ -263,12 +267,27 @@ impl Parser<'_> {
         }
     }
 
+    /// The name of a role that is none of CURRENT_USER's kind. `refusal`: SQLSTATE and message of those.
+    fn plain_role_name(&mut self, refusal: (&'static str, &str)) -> Result<Ident> {
+        let token = self.token();
+        if !self.at_any(&[K::CurrentRole, K::CurrentUser, K::SessionUser]) {
+            return self.role_name();
+        }
+        let message = refusal.1.replace("%s", &self.text(token).to_uppercase());
+        let mut error = SyntaxError::new(message, token.start);
+        error.sqlstate = refusal.0;
+        Err(error)
+    }
+
     /// What follows `CREATE ROLE` or `ALTER ROLE`. None: it is another form of ALTER ROLE.
     pub(super) fn role(&mut self, at: At, user: bool, alter: bool) -> Result<Option<Role>> {
         if alter && self.at_word(K::All) {
             return Ok(None);
         }
-        let name = self.role_name()?;
+        let name = match alter {
+            true => self.role_name()?,
+            false => self.plain_role_name(("42939", "%s cannot be used as a role name here"))?,
+        };
         if alter && self.at_any(&[K::Rename, K::Set, K::Reset, K::In]) {
             if self.eat_word(K::In) && !self.at_word(K::Database) {
                 return Err(self.unexpected());

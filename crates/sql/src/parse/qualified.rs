@@ -97,6 +97,13 @@ fn names<'t>(node: Node<'t>, type_name: &mut dyn FnMut(&'t TypeName), sequence: 
     });
 }
 
+/// The types that a node casts to.
+pub(crate) fn types_of(node: Node<'_>) -> Vec<&TypeName> {
+    let mut types = vec![];
+    names(node, &mut |name| types.push(name), &mut |_, _| {});
+    types
+}
+
 /// What makes the types and the sequences of a node independent of the session (invariant 1).
 pub(crate) fn kept_edits(node: Node<'_>, text: &str, catalog: &Catalog) -> Vec<Edit> {
     let (mut edits, mut sequences) = (vec![], vec![]);

@@ -15,10 +15,9 @@ use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
 use crate::functions::builtin;
 use crate::parse::qualified;
-use crate::parse::types::{domain_named, known, of_user, type_name};
 use crate::settings::SERVER_VERSION;
-use crate::values::{array_oid, enum_of, void_field};
-use classes::{class_name, class_oid};
+use crate::values::{enum_of, void_field};
+use classes::class_name;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, StringArray};
 use datafusion::arrow::array::{Int32Builder, ListBuilder, StringBuilder};
 use datafusion::arrow::array::{TimestampMicrosecondArray, UInt32Array, cast::AsArray};
@@ -264,13 +263,13 @@ fn about_objects() -> Vec<Entry> {
         ("regnamespace_oid", UInt32, |c| regnamespace_oid(c)),
         ("regrole_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|oid| privileges::shown_role(c.catalog, oid))))),
         ("regrole_oid", UInt32, privileges::regrole_oid),
-        ("regtype_oid", UInt32, |c| regtype_oid(c)),
+        ("regtype_oid", UInt32, |c| classes::regtype_oid(c)),
         ("to_oid", UInt32, |c| to_oid(c)),
         // NULL where there is no such thing.
-        ("to_regclass", UInt32, |c| c.oids(|c, name| class_oid(c.catalog, name))),
-        ("to_regnamespace", UInt32, |c| c.oids(|c, name| classes::schema_oid(c.catalog, name))),
-        ("to_regrole", UInt32, |c| c.oids(|c, name| privileges::role_oid(c.catalog, name))),
-        ("to_regtype", UInt32, |c| c.oids(|c, name| type_oid(c.catalog, name))),
+        ("to_regclass", UInt32, |c| c.oids(classes::found_class)),
+        ("to_regnamespace", UInt32, |c| c.oids(|c, name| Ok(classes::schema_oid(c.catalog, name)))),
+        ("to_regrole", UInt32, |c| c.oids(|c, name| Ok(privileges::role_oid(c.catalog, name)))),
+        ("to_regtype", UInt32, |c| c.oids(classes::found_type)),
         ("shobj_description", Utf8, |c| c.texts(|_, _| Ok(None))),
     ]
 }
@@ -422,8 +421,11 @@ impl Call<'_> {
         Ok((!array.is_null(row)).then(|| array.value(row).to_owned()))
     }
     /// OIDs by the name that is the first argument.
-    fn oids(&self, f: impl Fn(&Call<'_>, &str) -> Option<u32>) -> Result<ArrayRef> {
-        let one = |row| Ok(self.text(0, row)?.and_then(|name| f(self, &name)));
+    fn oids(&self, f: impl Fn(&Call<'_>, &str) -> Result<Option<u32>>) -> Result<ArrayRef> {
+        let one = |row| match self.text(0, row)? {
+            Some(name) => f(self, &name),
+            None => Ok(None),
+        };
         Ok(Arc::new(UInt32Array::from((0..self.rows).map(one).collect::<Result<Vec<_>>>()?)))
     }
     fn list(&self, argument: usize, row: usize) -> Option<ArrayRef> {
@@ -514,7 +516,7 @@ fn get_expr(c: &Call<'_>, row: usize) -> Result<Option<String>> {
 /// `pg_get_serial_sequence(table, column)`: NULL where no sequence numbers the column.
 fn serial_sequence(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let (Some(table), Some(column)) = (c.text(0, row)?, c.text(1, row)?) else { return Ok(None) };
-    let oid = class_oid(c.catalog, &table).ok_or_else(|| undefined_relation(&table))?;
+    let oid = classes::found_class(c, &table)?.ok_or_else(|| undefined_relation(&table))?;
     let Some(table) = c.table(oid) else { return Ok(None) };
     let Some((_, found)) = attributes(table).find(|(_, a)| a.name == column) else {
         let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
@@ -606,6 +608,9 @@ fn external(error: terrace_engine::EngineError) -> DataFusionError {
 fn regclass_oid(c: &Call<'_>) -> Result<ArrayRef> {
     let one = |row| -> Result<Option<u32>> {
         let Some(name) = c.text(0, row)? else { return Ok(None) };
+        if name == "-" {
+            return Ok(Some(0));
+        }
         let oid = classes::found_class(c, &name)?;
         oid.map(Some).ok_or_else(|| classes::no_class(c.catalog, &name))
     };
@@ -674,38 +679,6 @@ pub fn oid_of_text(text: &str) -> terrace_engine::Result<u32> {
         return Err(terrace_engine::EngineError::new("22003", message));
     }
     Ok(number as u32)
-}
-
-fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
-    let one = |row| -> Result<Option<u32>> {
-        let Some(name) = c.text(0, row)? else { return Ok(None) };
-        let found = type_oid(c.catalog, &name);
-        let missing = || {
-            let error = terrace_engine::EngineError::new("42704", format!("type \"{name}\" does not exist"));
-            DataFusionError::External(Box::new(error))
-        };
-        found.map(Some).ok_or_else(missing)
-    };
-    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(UInt32Array::from(oids)))
-}
-
-/// The OID of a type by its name, as a cast takes it: `"pg_catalog"."int4"`, `double precision`, `varchar(3)[]`.
-fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
-    let of = type_name(name)?;
-    if let Some(domain) = domain_named(&of, catalog).filter(|_| of.dimensions.is_empty() && known(&of).is_err()) {
-        return Some(domain.oid);
-    }
-    if let Some(own) = of_user(&of, catalog).filter(|_| known(&of).is_err()) {
-        return Some(own.pg_oid());
-    }
-    let own = match of.name.parts() {
-        [own] => own,
-        [schema, own] if schema.name == "pg_catalog" => own,
-        _ => return None,
-    };
-    let oid = TYPES.iter().find(|known| known.name == own.name)?.oid;
-    if of.dimensions.is_empty() { Some(oid) } else { array_oid(oid) }
 }
 
 /// Cancels or ends sessions by their process ids; false, and a warning, where there is none.

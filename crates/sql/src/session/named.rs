@@ -21,6 +21,8 @@ use crate::statement::kind::Task;
 use crate::statement::outcome::{Outcome, command};
 use crate::statement::run::{LazyState, Run};
 use crate::transaction::Block;
+use crate::values::field_type;
+use datafusion::arrow::datatypes::{Field, SchemaRef};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
@@ -165,7 +167,7 @@ impl Session {
         let name = prepare.name.name.clone();
         self.refuse_taken(&name)?;
         let catalog = self.catalog().await;
-        let stated = prepare.types.iter().map(|of| stated_type(of, &catalog)).collect::<Result<Vec<_>>>()?;
+        let stated = prepare.types.iter().map(|of| self.stated_type(of, &catalog)).collect::<Result<Vec<_>>>()?;
         let tree = within.statement.as_ref().and_then(|tree| tree.of_prepared());
         let tree = tree.expect("a PREPARE has a statement in it");
         let place = tree.place();
@@ -251,8 +253,24 @@ impl Session {
             None => Box::pin(std::future::ready(Ok(Outcome::Empty))),
             Some(tree) => Box::pin(async move {
                 let depth = self.depth_of(inner).await;
-                on_stack_for(depth, Box::pin(self.try_execute(inner, tree, values, token))).await
+                let done = on_stack_for(depth, Box::pin(self.try_execute(inner, tree, values, token))).await?;
+                match (&done, &inner.columns) {
+                    (Outcome::Rows { schema, .. }, Some(described)) if are_changed(described, schema) => Err(changed()),
+                    _ => Ok(done),
+                }
             }),
+        }
+    }
+
+    /// 0A000 where the statement's columns are not those that it was described with (invariant 3).
+    async fn refuse_changed(&mut self, inner: &Arc<Prepared>, token: &Arc<CancelToken>) -> Result<()> {
+        let (Some(tree), Some(described)) = (&inner.statement, &inner.columns) else { return Ok(()) };
+        let types: Vec<Option<DataType>> = self.types_now(&inner.parameters).await.iter().copied().map(Some).collect();
+        let depth = self.depth_of(inner).await;
+        let describe = Box::pin(self.described(tree, &types, Describing::Within(token)));
+        match on_stack_for(depth, describe).await?.columns {
+            Some(now) if are_changed(described, &now) => Err(changed()),
+            _ => Ok(()),
         }
     }
 
@@ -268,6 +286,7 @@ impl Session {
         else {
             return Err(EngineError::new("42809", "prepared statement is not a SELECT"));
         };
+        self.refuse_changed(inner, token).await?;
         let create = CreateTableAs { query: query.as_ref().clone(), ..table.clone() };
         let made = Arc::new(Prepared {
             sql: inner.sql.clone(),
@@ -306,6 +325,7 @@ impl Session {
             refuse_write(tree.statement())?;
         }
         let values = self.arguments(execute, &inner, token).await?;
+        self.refuse_changed(&inner, token).await?;
         let depth = self.depth_of(&inner).await;
         let task = ("EXPLAIN", Task::Explain(explain, tree.statement()));
         let done = on_stack_for(depth, Box::pin(self.in_transaction(&inner, task, &values, token))).await?;
@@ -321,7 +341,7 @@ impl Session {
     ) -> Result<Vec<Datum>> {
         let name = &execute.name.name;
         if !Arc::ptr_eq(&self.executed(name)?.prepared, inner) {
-            return Err(EngineError::new("0A000", "cached plan must not change result type"));
+            return Err(changed());
         }
         let wanted = self.types_now(&inner.parameters).await;
         if execute.args.len() != wanted.len() {
@@ -399,17 +419,32 @@ impl Session {
         assert_eq!(rows.len(), 1, "a row of values for a row of expressions");
         Ok(rows.into_iter().next().expect("a row of values for a row of expressions"))
     }
+
+    /// `unknown` leaves it to the server.
+    fn stated_type(&self, written: &TypeName, catalog: &Catalog) -> Result<Option<DataType>> {
+        self.info.permit_type(catalog, written)?;
+        match written.name.parts() {
+            [name] if name.name == "unknown" => Ok(None),
+            // As a client that states its OID.
+            _ if is_oid(written) && written.dimensions.is_empty() => Ok(Some(DataType::Int8)),
+            _ if is_oid(written) => Ok(DataType::Int8.array()),
+            _ => data_type(written, catalog).map(Some),
+        }
+    }
 }
 
-/// `unknown` leaves it to the server.
-fn stated_type(written: &TypeName, catalog: &Catalog) -> Result<Option<DataType>> {
-    match written.name.parts() {
-        [name] if name.name == "unknown" => Ok(None),
-        // As a client that states its OID.
-        _ if is_oid(written) && written.dimensions.is_empty() => Ok(Some(DataType::Int8)),
-        _ if is_oid(written) => Ok(DataType::Int8.array()),
-        _ => data_type(written, catalog).map(Some),
-    }
+fn changed() -> EngineError {
+    EngineError::new("0A000", "cached plan must not change result type")
+}
+
+/// Whether columns are others than a client was told: others' names, or types whose values it would read wrongly.
+pub fn are_changed(described: &SchemaRef, now: &SchemaRef) -> bool {
+    // Texts of all kinds look alike on the wire.
+    let form =
+        |field: &Field| field_type(field).map(|of| if of.is_text() { DataType::Text.pg_oid() } else { of.pg_oid() });
+    let same = |(told, now): (&Arc<Field>, &Arc<Field>)| told.name() == now.name() && form(told) == form(now);
+    let (told, now_told) = (described.fields(), now.fields());
+    !Arc::ptr_eq(described, now) && (told.len() != now_told.len() || !told.iter().zip(now_told).all(same))
 }
 
 fn is_oid(written: &TypeName) -> bool {

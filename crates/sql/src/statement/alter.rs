@@ -457,6 +457,7 @@ impl Run<'_> {
         }
         let mut keys = vec![];
         let catalog = self.begin_statement().await;
+        self.info.permit_type(&catalog, &column.data_type)?;
         let mut definition = column_def(column, table.columns.len(), &mut keys, &catalog)?;
         if table.column(&definition.name).is_some() && if_not_exists {
             let message =

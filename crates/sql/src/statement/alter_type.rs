@@ -31,6 +31,7 @@ impl Run<'_> {
     ) -> Result<Arc<Table>> {
         let (at, definition) = self.definition(table, column)?;
         let catalog = self.begin_statement().await;
+        self.info.permit_type(&catalog, to)?;
         if domain_named(to, &catalog).is_some() {
             return Err(unsupported("ALTER COLUMN TYPE to a domain"));
         }

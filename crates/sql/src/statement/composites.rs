@@ -39,7 +39,7 @@ impl Run<'_> {
         if create.attributes.is_empty() {
             return Err(unsupported("a composite type without attributes"));
         }
-        let made = create.attributes.iter().map(|attribute| attribute_of(attribute, &catalog));
+        let made = create.attributes.iter().map(|attribute| self.attribute_of(attribute, &catalog));
         let attributes = made.collect::<Result<Vec<Attribute>>>()?;
         let make = async { self.cell.lock().await.open().create_composite(space, &name, attributes).await };
         let of = self.cancel.run(make).await?;
@@ -60,7 +60,7 @@ impl Run<'_> {
             };
             let change = match change {
                 AttributeChange::Add(attribute) => {
-                    let attribute = attribute_of(attribute, &catalog)?;
+                    let attribute = self.attribute_of(attribute, &catalog)?;
                     refuse_itself(of, attribute.data_type)?;
                     Change::Add(attribute)
                 }
@@ -83,6 +83,7 @@ impl Run<'_> {
                     if let Some(message) = missing(attribute) {
                         return Err(EngineError::new("42703", message));
                     }
+                    self.info.permit_type(&catalog, data_type)?;
                     let to = type_of(data_type, collation.as_ref(), &catalog)?;
                     refuse_itself(of, to)?;
                     refuse_used(of, &catalog)?;
@@ -110,12 +111,13 @@ impl Run<'_> {
         let alter = async { self.cell.lock().await.open().alter_composite(of, change).await };
         self.cancel.run(alter).await
     }
-}
 
-fn attribute_of(definition: &ColumnDefinition, catalog: &Catalog) -> Result<Attribute> {
-    check_name(&definition.name.name)?;
-    let data_type = type_of(&definition.data_type, definition.collation.as_ref(), catalog)?;
-    Ok(Attribute { name: definition.name.name.clone(), data_type })
+    fn attribute_of(&self, definition: &ColumnDefinition, catalog: &Catalog) -> Result<Attribute> {
+        check_name(&definition.name.name)?;
+        self.info.permit_type(catalog, &definition.data_type)?;
+        let data_type = type_of(&definition.data_type, definition.collation.as_ref(), catalog)?;
+        Ok(Attribute { name: definition.name.name.clone(), data_type })
+    }
 }
 
 fn type_of(name: &TypeName, collation: Option<&Name>, catalog: &Catalog) -> Result<DataType> {

@@ -36,7 +36,7 @@ use crate::statement::checks::Finishing;
 use crate::statement::run::{LazyState, Run};
 use crate::statement::shared::Shared;
 use crate::transaction::{Block, TxnSlot};
-use crate::values::{assign_datum, check_not_null, live_columns};
+use crate::values::{assign_datum, check_not_null, is_sequence, live_columns};
 use binary::{ReadField, Tuples};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
@@ -189,6 +189,10 @@ impl Run<'_> {
                         .with_hint("Try the COPY (SELECT ...) TO variant."),
                     None => crate::error::missing_relation(&catalog, &name),
                 })?;
+                if is_sequence(table) {
+                    let message = format!("cannot copy from sequence \"{}\"", name.name);
+                    return Err(EngineError::new("42809", message));
+                }
                 let positions = copied_columns(columns, table)?;
                 let format = format.resolve(|name| at(table, &positions, name))?;
                 let text = table_query(table, &positions);

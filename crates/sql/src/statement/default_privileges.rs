@@ -97,5 +97,7 @@ fn changed(
             false => give(&mut acl, of.role, given)?,
         }
     }
+    // As PostgreSQL keeps them.
+    acl.sort_by_key(|grant| (grant.grantee, grant.grantor));
     Ok((!is_same_acl(&acl, &usual)).then_some(acl))
 }

@@ -15,6 +15,7 @@ use crate::statement::changes::{
     plain_values, update_over, with_inside, with_whole_columns,
 };
 use crate::statement::conflict::{arbiters, conflict_over};
+use crate::statement::insert::settle_items;
 use crate::statement::lock_rows::refuse_shape;
 use crate::statement::lock_rows::within::{refuse_correlated, without_locks};
 use crate::statement::returning::Returning;
@@ -27,7 +28,7 @@ use datafusion::logical_expr::LogicalPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{Catalog, DataType, Result, Table};
+use terrace_engine::{Catalog, ColumnDef, DataType, Result, Table};
 use terrace_grammar::statement::{
     ConflictAction, Delete, Expr, ExprKind, Ident, Insert, Name, Query, Statement, Update,
 };
@@ -126,10 +127,7 @@ impl Sources<'_> {
         }
         let Some(source) = &insert.source else { return Ok(Described::default()) };
         let Some(rows) = plain_values(source) else {
-            let described = self.describe_query(source, &types)?;
-            let width = described.columns.as_ref().map_or(0, |shown| shown.fields().len());
-            check_identities(insert, &table, columns.get(..width).unwrap_or(&columns), None)?;
-            return Ok(Described { columns: None, ..described });
+            return self.describe_source((insert, source), (&table, &columns), types);
         };
         let mut others = vec![];
         for row in rows {
@@ -148,6 +146,25 @@ impl Sources<'_> {
         }
         let over = alone_over(&table, &called, Part::Values, others);
         Described::planned(&planner.plan_over(&over, &types)?.plan, &types, None)
+    }
+
+    /// A query whose rows are inserted.
+    fn describe_source(
+        &self,
+        (insert, source): (&Insert, &Query),
+        (table, columns): (&Table, &[usize]),
+        mut types: Vec<Option<DataType>>,
+    ) -> Result<Described> {
+        let mut described = self.describe_query(source, &types)?;
+        let width = described.columns.as_ref().map_or(0, |columns| columns.fields().len());
+        check_identities(insert, table, columns.get(..width).unwrap_or(columns), None)?;
+        let columns: Vec<&ColumnDef> = columns.iter().map(|at| &table.columns[*at]).collect();
+        if settle_items(source, (width, &columns), &described.parameters, &mut types)
+            && let Ok(settled) = self.describe_query(source, &types)
+        {
+            described = settled;
+        }
+        Ok(Described { columns: None, ..described })
     }
 
     /// Parameters and result columns of a query or a change, and of those in other statements.

@@ -123,6 +123,9 @@ impl Run<'_> {
         }
         let actor = self.info.actor(&catalog);
         actor.permit_creation(&catalog, target.placing)?;
+        for column in &create.columns {
+            self.info.permit_type(&catalog, &column.data_type)?;
+        }
         for like in &create.likes {
             let name = parse::relation(&like.name)?;
             self.info.permit_lookup(&catalog, &name)?;

@@ -46,6 +46,7 @@ impl Run<'_> {
         if create.collation.is_some() {
             return Err(unsupported("COLLATE"));
         }
+        self.info.permit_type(&catalog, &create.data_type)?;
         let (base, digits, of) = of_column(&create.data_type, &catalog)?;
         base.check()?;
         let oid = self.new_oid().await;

@@ -19,7 +19,7 @@ use crate::statement::reads::written;
 use crate::statement::returning::{Changed, Returning};
 use crate::statement::run::Run;
 use crate::through::Called;
-use crate::values::{assign_array, assign_datum, check_not_null, live_columns};
+use crate::values::{arrow_type, assign_array, assign_datum, check_assignable, check_not_null, live_columns};
 use datafusion::arrow::array::RecordBatch;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
@@ -27,6 +27,7 @@ use terrace_engine::{Datum, EngineError, Result, Table};
 use terrace_grammar::statement::{Expr, ExprKind, Insert, Overriding};
 
 mod select;
+pub(crate) use select::settle_items;
 
 /// A cell of VALUES.
 enum Cell<'c> {
@@ -187,7 +188,12 @@ impl Run<'_> {
         }
         match expr.kind {
             ExprKind::Parameter(number) => {
-                return Ok(Cell::Known(assign_datum(self.parameter(number)?, column.data_type)?));
+                let value = self.parameter(number)?;
+                // The column may have had another type when the statement was prepared.
+                if let Some(of) = self.types.get(number as usize - 1) {
+                    check_assignable(&arrow_type(*of), column, false)?;
+                }
+                return Ok(Cell::Known(assign_datum(value, column.data_type)?));
             }
             ExprKind::Default => return self.default_cell(table, at, computed),
             _ => {}

@@ -6,7 +6,7 @@
 //! 3. A default that numbers rows is not copied (0A000): the sequence would be dropped with either table.
 use crate::error::{no_table, unsupported};
 use crate::parse::identity::Identity;
-use crate::parse::qualified::{shown, shown_type};
+use crate::parse::qualified::shown_type;
 use crate::parse::sequence_calls::sequence_of;
 use crate::parse::{self, relation};
 use crate::pgcatalog::{constraint_definition, type_with_digits};
@@ -82,10 +82,8 @@ fn copied(like: &TableLike, (target, place): (&str, &Target), catalog: &Arc<Cata
     let with = (takes(LikeOption::Defaults), takes(LikeOption::Generated));
     let mut parts = live_columns(table).map(|(_, c)| definition(c, with, catalog)).collect::<Vec<String>>();
     if takes(LikeOption::Constraints) {
-        let said = catalog.without_path();
-        parts.extend(
-            table.checks.iter().map(|c| format!("CONSTRAINT {} CHECK ({})", quoted(&c.name), shown(&c.sql, &said))),
-        );
+        let checks = table.checks.iter();
+        parts.extend(checks.map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.sql)));
     }
     if let Some(index) = table.indexes.iter().find(|i| takes(LikeOption::Indexes) && !i.is_constraint() && !is_plain(i))
     {
@@ -111,7 +109,7 @@ fn create(target: &str, parts: &[String]) -> String {
     format!("CREATE TABLE {} ({})", quoted(target), parts.join(", "))
 }
 
-/// Names of what is in schemas have them.
+/// Names of what is in schemas have them; those in the catalogue's texts stay as they are.
 fn definition(column: &ColumnDef, (with_default, with_generated): (bool, bool), catalog: &Arc<Catalog>) -> String {
     let said = catalog.without_path();
     let not_null = if column.not_null { " NOT NULL" } else { "" };
@@ -119,9 +117,9 @@ fn definition(column: &ColumnDef, (with_default, with_generated): (bool, bool), 
         .default_sql
         .as_ref()
         .filter(|_| with_default && Identity::of(column).is_none())
-        .map(|sql| format!(" DEFAULT {}", shown(sql, &said)));
+        .map(|sql| format!(" DEFAULT {sql}"));
     let generated = column.generated.as_ref().filter(|_| with_generated);
-    let generated = generated.map(|sql| format!(" GENERATED ALWAYS AS ({}) STORED", shown(sql, &said)));
+    let generated = generated.map(|sql| format!(" GENERATED ALWAYS AS ({sql}) STORED"));
     let default = default.or(generated);
     let data_type = match &column.domain {
         Some(domain) => shown_type(domain.oid, (domain.space, &domain.name), &said),

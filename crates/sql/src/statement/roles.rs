@@ -64,6 +64,10 @@ impl Run<'_> {
             let error = EngineError::new("42939", format!("role name \"{name}\" is reserved"));
             return Err(error.with_detail("Role names starting with \"pg_\" are reserved."));
         }
+        if matches!(name.as_str(), "current_user" | "current_role" | "session_user") {
+            // In GRANT and the like it would be the current role.
+            return Err(unsupported(format!("a role with the name \"{name}\"")));
+        }
         let mut role = Role::new(name.clone());
         role.login = create.user;
         changes.into_iter().for_each(|change| change.apply(&mut role));

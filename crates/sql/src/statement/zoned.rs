@@ -7,7 +7,7 @@
 //! 3. A constant that DateStyle or IntervalStyle says how to read is refused (0A000): what is kept is read in any
 //!    style.
 //! 4. A word of the clock (`now`, `today`) is kept as the time that it was when the expression was made.
-use crate::parse::qualified::kept;
+use crate::parse::qualified::{kept, types_of};
 use crate::parse::stored::{Stored, has_open_rows, has_open_times, open_times};
 use crate::plan::bind::over::{Over, Part, Rows, Wanted};
 use crate::statement::changes::alone_over;
@@ -70,7 +70,11 @@ impl Run<'_> {
     }
 
     async fn kept_of(&self, of: Kept<'_>, text: &str) -> Result<String> {
-        let text = kept(text, &*self.begin_statement().await);
+        let catalog = self.begin_statement().await;
+        if let Some(stored) = Stored::read(text) {
+            types_of(Node::Expr(stored.expr())).into_iter().try_for_each(|of| self.info.permit_type(&catalog, of))?;
+        }
+        let text = kept(text, &catalog);
         let text = self.with_clock(of, &text).await;
         self.with_times(of, &text).await
     }

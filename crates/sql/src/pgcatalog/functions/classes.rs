@@ -1,11 +1,14 @@
 //! Relations, types and schemas by name and by OID, as a session sees them: along its `search_path`.
 use super::{Call, DATABASE, external, find_index, own, quote, undefined_relation, views};
 use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type};
+use crate::parse::types::{domain_named, known, of_user, type_name};
+use crate::pgcatalog::system::TYPES;
+use crate::values::array_oid;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
 use datafusion::arrow::datatypes::UInt32Type;
 use datafusion::error::{DataFusionError, Result};
 use std::sync::Arc;
-use terrace_engine::{Among, Catalog, DataType, RelationName, Space, Step};
+use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Space, Step};
 
 /// Where a relation of the user's is, and its name.
 fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
@@ -21,6 +24,9 @@ fn relation(catalog: &Catalog, oid: u32) -> Option<(Space, String)> {
 
 /// As `oid::regclass` is shown.
 pub(super) fn class_name(catalog: &Catalog, oid: u32) -> String {
+    if oid == 0 {
+        return "-".to_owned();
+    }
     let of_user = relation(catalog, oid).map(|(space, name)| shown_relation(space, &name, catalog));
     let system = || own::own().find(|o| o.oid == oid).map(|o| o.shown());
     of_user.or_else(system).unwrap_or_else(|| oid.to_string())
@@ -76,6 +82,44 @@ pub(super) fn no_class(catalog: &Catalog, name: &str) -> DataFusionError {
     }
 }
 
+/// `'name'::regtype`. 42704
+pub(super) fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
+    let one = |row| -> Result<Option<u32>> {
+        let Some(name) = c.text(0, row)? else { return Ok(None) };
+        let found = found_type(c, &name)?;
+        let missing = || external(EngineError::new("42704", format!("type \"{name}\" does not exist")));
+        found.map(Some).ok_or_else(missing)
+    };
+    let oids = (0..c.rows).map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(UInt32Array::from(oids)))
+}
+
+/// The OID of a type, where the current role may use the schema that the name says. 42501
+pub(super) fn found_type(c: &Call<'_>, name: &str) -> Result<Option<u32>> {
+    if let Some(of) = type_name(name) {
+        c.info.permit_type(c.catalog, &of).map_err(external)?;
+    }
+    Ok(type_oid(c.catalog, name))
+}
+
+/// The OID of a type by its name, as a cast takes it: `"pg_catalog"."int4"`, `double precision`, `varchar(3)[]`.
+fn type_oid(catalog: &Catalog, name: &str) -> Option<u32> {
+    let of = type_name(name)?;
+    if let Some(domain) = domain_named(&of, catalog).filter(|_| of.dimensions.is_empty() && known(&of).is_err()) {
+        return Some(domain.oid);
+    }
+    if let Some(own) = of_user(&of, catalog).filter(|_| known(&of).is_err()) {
+        return Some(own.pg_oid());
+    }
+    let own = match of.name.parts() {
+        [own] => own,
+        [schema, own] if schema.name == "pg_catalog" => own,
+        _ => return None,
+    };
+    let oid = TYPES.iter().find(|known| known.name == own.name)?.oid;
+    if of.dimensions.is_empty() { Some(oid) } else { array_oid(oid) }
+}
+
 fn booleans(c: &Call<'_>, of: impl Fn(u32) -> Option<bool>) -> Result<ArrayRef> {
     let one = |row| Ok(c.oid(0, row)?.and_then(&of));
     Ok(Arc::new(BooleanArray::from((0..c.rows).map(one).collect::<Result<Vec<_>>>()?)))
@@ -129,6 +173,9 @@ pub(super) fn is_of_others(c: &Call<'_>) -> Result<ArrayRef> {
 
 /// As `oid::regnamespace` is shown.
 pub(super) fn schema_name(catalog: &Catalog, oid: u32) -> String {
+    if oid == 0 {
+        return "-".to_owned();
+    }
     let space = Space(terrace_storage::ObjectId(oid));
     let is_temporary = || catalog.spaces().contains(&space);
     match catalog.is_schema(space) || is_temporary() {

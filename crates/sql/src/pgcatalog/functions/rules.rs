@@ -1,5 +1,5 @@
 //! What views are made of, as functions answer it.
-use super::classes::class_oid;
+use super::classes::found_class;
 use super::{Call, undefined_relation};
 use crate::parse::qualified::is_visible;
 use crate::pgcatalog::relations::{rule_oid, views};
@@ -13,7 +13,7 @@ pub(super) fn of_view(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let is_name = c.arguments.first().is_some_and(|array| *array.data_type() == DataType::Utf8);
     let oid = match (is_name, c.text(0, row)?) {
         (_, None) => return Ok(None),
-        (true, Some(name)) => Some(class_oid(c.catalog, &name).ok_or_else(|| undefined_relation(&name))?),
+        (true, Some(name)) => Some(found_class(c, &name)?.ok_or_else(|| undefined_relation(&name))?),
         (false, Some(_)) => c.oid(0, row)?,
     };
     let view = oid.and_then(|oid| views::by_oid(c.catalog, oid));

@@ -183,6 +183,7 @@ impl Binder<'_> {
     }
 
     fn member(&self, column: &ColumnDefinition) -> Result<Member> {
+        self.permit_type(&column.data_type)?;
         let (of, digits, domain) = types::of_column(&column.data_type, self.catalog()).at(column.data_type.at)?;
         if digits.is_some() {
             return unsupported("a column of this type in a column definition list");

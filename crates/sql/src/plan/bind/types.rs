@@ -157,6 +157,7 @@ impl Binder<'_> {
         if let Some(cast) = self.cast_to_system(arg, to, at, scope)? {
             return Ok(cast);
         }
+        self.permit_type(to)?;
         if let Some(domain) = types::domain_named(to, self.catalog()).filter(|_| target(to).is_err()) {
             if !to.dimensions.is_empty() {
                 return unsupported("an array of a domain");

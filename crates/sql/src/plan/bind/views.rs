@@ -8,7 +8,7 @@
 use super::from::{Source, renamed};
 use super::reads::{Number, Read as Reading};
 use super::scope::{Ctes, Scope};
-use super::{Binder, Fault, Result, Whole, settled, unsupported, wrong};
+use super::{Binder, Fault, Placed, Result, Whole, settled, unsupported, wrong};
 use crate::parse::qualified::{Edit, kept_schema, with_schema};
 use crate::plan::planner::Planner;
 use crate::values::is_sequence;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use terrace_engine::types::Zone;
 use terrace_engine::{Catalog, DataType, EngineError, RelationName, Space, Table, View, ViewUse};
 use terrace_grammar::quoted;
-use terrace_grammar::statement::{Alias, At, Name, Query, Statement};
+use terrace_grammar::statement::{Alias, At, Name, Query, Statement, TypeName};
 
 const VIEWS_MAX: usize = 200;
 
@@ -158,6 +158,14 @@ impl Binder<'_> {
     pub(super) fn permit_lookup(&self, name: &RelationName) -> Result<()> {
         if self.views.innermost().is_none() {
             self.planner.info.permit_lookup(self.planner.catalog, name)?;
+        }
+        Ok(())
+    }
+
+    /// The same of the name of a type.
+    pub(super) fn permit_type(&self, name: &TypeName) -> Result<()> {
+        if self.views.innermost().is_none() {
+            self.planner.info.permit_type(self.planner.catalog, name).at(name.at)?;
         }
         Ok(())
     }

@@ -40,8 +40,9 @@ impl Fields {
         loop {
             let (raw, from) = (at, self.bytes.len());
             while at < line.len() && line[at] != format.delimiter {
-                if line[at] == b'\\' && at + 1 < line.len() {
-                    at = self.escape(line, at + 1)?;
+                if line[at] == b'\\' {
+                    // Behind all data it says nothing.
+                    at = if at + 1 < line.len() { self.escape(line, at + 1)? } else { at + 1 };
                 } else {
                     self.bytes.push(line[at]);
                     at += 1;

@@ -7,8 +7,8 @@ use crate::through::Called;
 use datafusion::arrow::array::AsArray;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
-use terrace_engine::{Result, RowBuf, Table};
-use terrace_grammar::statement::Expr;
+use terrace_engine::{ColumnDef, EngineError, Result, RowBuf, Table};
+use terrace_grammar::statement::{Expr, ExprKind, Node, walk};
 
 /// The condition, planned once for all batches.
 pub(super) struct Wanted {
@@ -25,6 +25,7 @@ impl Run<'_> {
         let called = Called::so(&table.name);
         let over = alone_over(&table, &called, Part::Copied, vec![Column::Condition(filter)]);
         let plan = self.plan_over_alone(&Over { rows: Rows::Given, ..over }).await?;
+        refuse_generated(&table, filter)?;
         let plan = self.physical(&plan).await?;
         Ok(Wanted { table, plan })
     }
@@ -40,5 +41,32 @@ impl Run<'_> {
         // NULL alone, whatever its type, is true of no row.
         assert!(answers.is_empty() || answers.len() == rows.len(), "an answer for each row");
         Ok(rows.into_iter().zip(answers).filter_map(|(row, is_wanted)| is_wanted.then_some(row)).collect())
+    }
+}
+
+/// 42P10 where a condition names a generated column, which has no value yet, or the whole row.
+fn refuse_generated(table: &Table, filter: &Expr) -> Result<()> {
+    let generated = |column: &&ColumnDef| !column.dropped && column.generated.is_some();
+    let mut found = None;
+    walk(Node::Expr(filter), &mut |node| {
+        let named = match node {
+            Node::Expr(Expr { kind: ExprKind::Column(name), .. }) => match table.column(&name.last().name) {
+                Some(at) => table.columns.get(at).filter(generated),
+                None => table.columns.iter().find(generated),
+            },
+            Node::Expr(Expr { kind: ExprKind::Star(_) | ExprKind::AllFields(_), .. }) => {
+                table.columns.iter().find(generated)
+            }
+            _ => None,
+        };
+        found = found.or(named);
+        true
+    });
+    match found {
+        None => Ok(()),
+        Some(column) => {
+            let error = EngineError::new("42P10", "generated columns are not supported in COPY FROM WHERE conditions");
+            Err(error.with_detail(format!("Column \"{}\" is a generated column.", column.name)))
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. How the first line ends (`\n`, `\r\n` or `\r`) is how all end; another unquoted end is an error (22P04).
 //! 2. In text format a backslash takes the next byte with it; in CSV a line goes on within quotes.
-//! 3. A line `\.` ends the data; what follows it is passed over.
+//! 3. A line `\.` ends the data; what follows it is passed over. Without an end it is no such line, but data.
 use super::options::CopyFormat;
 use terrace_engine::{EngineError, Result};
 
@@ -119,7 +119,7 @@ impl Lines {
         self.scanned = self.begun;
         self.check();
         let bytes = &self.buffer[from..from + length];
-        if bytes == b"\\." {
+        if bytes == b"\\." && end > 0 {
             self.over = true;
             return Ok(None);
         }

@@ -52,9 +52,9 @@ impl Columns {
 
     fn of(option: &NamedOption) -> Result<Columns> {
         match &option.value {
-            OptionValue::All => Ok(Columns::All),
+            OptionValue::All if option.name.name == "force_quote" => Ok(Columns::All),
             OptionValue::List(names) => Ok(Columns::Named(names.iter().map(|name| name.name.clone()).collect())),
-            OptionValue::None | OptionValue::Text(_) | OptionValue::Number(_) => {
+            OptionValue::All | OptionValue::None | OptionValue::Text(_) | OptionValue::Number(_) => {
                 let message = format!("argument to option \"{}\" must be a list of column names", option.name.name);
                 Err(EngineError::new("22023", message))
             }
@@ -275,6 +275,8 @@ fn one_byte(c: char, what: &str) -> Result<u8> {
 /// What could not be read back is refused.
 fn check(format: &CopyFormat) -> Result<()> {
     let invalid = |message: String| Err(EngineError::new("22023", message));
+    let within_null =
+        |what: &str| Err(EngineError::new("0A000", format!("{what} must not appear in the NULL specification")));
     let delimiter = char::from(format.delimiter);
     if "\r\n".contains(delimiter) {
         return invalid("COPY delimiter cannot be newline or carriage return".into());
@@ -283,16 +285,14 @@ fn check(format: &CopyFormat) -> Result<()> {
         return invalid("COPY null representation cannot use newline or carriage return".into());
     }
     if format.null.contains(delimiter) {
-        return invalid("COPY delimiter must not appear in the NULL specification".into());
+        return within_null("COPY delimiter");
     }
     match &format.csv {
         None if "\\.abcdefghijklmnopqrstuvwxyz0123456789".contains(delimiter) => {
             invalid(format!("COPY delimiter cannot be \"{delimiter}\""))
         }
         Some(csv) if csv.quote == format.delimiter => invalid("COPY delimiter and quote must be different".into()),
-        Some(csv) if format.null.contains(char::from(csv.quote)) => {
-            invalid("CSV quote character must not appear in the NULL specification".into())
-        }
+        Some(csv) if format.null.contains(char::from(csv.quote)) => within_null("CSV quote character"),
         _ => Ok(()),
     }
 }

@@ -66,6 +66,8 @@ fn text_lines() {
     assert_eq!(stray("1\n2\r\n"), "literal carriage return found in data");
     assert_eq!(stray("1\r\n2\n"), "literal newline found in data");
     assert_eq!(stray("1\\.\n"), "end-of-copy marker corrupt");
+    is("1\ta\\", "1|a");
+    assert_eq!(stray("1\n\\."), "end-of-copy marker corrupt");
     assert_eq!(shown(&read("(DELIMITER '|', NULL '')", b"1||x\\|y\n").unwrap()), "1|NULL|x|y");
 }
 
@@ -82,6 +84,7 @@ fn csv_lines() {
     is("(FORMAT csv, FORCE_NOT_NULL (b))", ",\n", "NULL|");
     is("(FORMAT csv, FORCE_NULL (b))", "\"\",\"\"\n", "|NULL");
     is("CSV", "\\N,a\n\\.\nrest", "\\N|a");
+    is("CSV", "a\n\\.", "a/\\.");
     assert_eq!(read("CSV", b"1,\"a\n").unwrap_err().message, "unterminated CSV quoted field");
     assert_eq!(read("CSV", b"1\n2\r\n").unwrap_err().message, "unquoted carriage return found in data");
 }
@@ -146,7 +149,10 @@ fn options_are_checked() {
     refused("(DELIMITER E'\\n')", "22023");
     refused("(FORMAT csv, QUOTE ',')", "22023");
     refused("(NULL E'\\n')", "22023");
-    refused("(NULL 'a\tb')", "22023");
+    refused("(NULL 'a\tb')", "0A000");
+    refused("(FORMAT csv, NULL '\"')", "0A000");
+    refused("(FORMAT csv, FORCE_NULL *)", "22023");
+    refused("(FORMAT csv, FORCE_NOT_NULL *)", "22023");
     refused("(FORMAT csv, FORMAT csv)", "42601");
     refused("(ENCODING 'latin1')", "0A000");
     refused("TO (HEADER match)", "0A000");

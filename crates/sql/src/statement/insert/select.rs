@@ -26,7 +26,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr as Value, LogicalPlan, Projection};
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{Datum, EngineError, Result, RowBuf, Table};
+use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result, RowBuf, Table};
 use terrace_grammar::statement::{Body, Distinct, Expr, ExprKind, Group, Insert, Item, Literal, Query};
 
 /// The query with its constants as the columns take them: what does not fit fails, where there is no row, too.
@@ -71,7 +71,7 @@ impl Run<'_> {
         self.permit_changed((table, called), Rights::INSERT, columns).await?;
         check_identities(insert, table, columns, None)?;
         for (number, at) in columns.iter().enumerate() {
-            let (column, open) = (&table.columns[*at], open_item(source, number, fields.len()));
+            let (column, open) = (&table.columns[*at], open_literal(source, number, fields.len()));
             check_assignable(fields[number].data_type(), column, open.is_some())?;
             if let Some(read) = open.and_then(|item| self.style().scope(|| constant(item, column))) {
                 read?; // Of a query without rows, too.
@@ -273,6 +273,34 @@ fn reads(plan: &LogicalPlan, table: &Table) -> Result<bool> {
     });
     visited.map_err(from_datafusion)?;
     Ok(found)
+}
+
+/// Gives parameters that stand alone among the source's items the types of their columns. `inferred`: the types that
+/// they have without that. False: there are none.
+pub(crate) fn settle_items(
+    source: &Query,
+    (width, columns): (usize, &[&ColumnDef]),
+    inferred: &[DataType],
+    types: &mut Vec<Option<DataType>>,
+) -> bool {
+    let mut settled = false;
+    for (number, column) in columns.iter().enumerate().take(width) {
+        let item = open_item(source, number, width).map(|item| &item.kind);
+        let Some(ExprKind::Parameter(parameter)) = item else { continue };
+        let Some(at) = (*parameter as usize).checked_sub(1) else { continue };
+        let is_open = types.get(at).is_none_or(Option::is_none) && inferred.get(at) == Some(&DataType::Text);
+        if is_open && column.data_type != DataType::Text {
+            types.resize(types.len().max(inferred.len()), None);
+            types[at] = Some(column.data_type);
+            settled = true;
+        }
+    }
+    settled
+}
+
+/// The literal that the column decides the type of, as [`open_item`] says.
+fn open_literal(source: &Query, number: usize, width: usize) -> Option<&Expr> {
+    open_item(source, number, width).filter(|item| !matches!(item.kind, ExprKind::Parameter(_)))
 }
 
 /// The literal or the parameter that the column decides the type of: the source's item of that number, if DISTINCT,
