@@ -5,7 +5,7 @@ use crate::encode::Shown;
 use crate::error::{Failure, protocol};
 use crate::frontend::Target;
 use crate::rows::Rows;
-use crate::types::{BPCHAR, BPCHAR_ARRAY, TEXT, VARCHAR, VARCHAR_ARRAY, row_description, wire};
+use crate::types::{BPCHAR, BPCHAR_ARRAY, VARCHAR, VARCHAR_ARRAY, row_description};
 use bytes::Bytes;
 use pgwire::messages::PgWireBackendMessage as Answer;
 use pgwire::messages::data::{NoData, ParameterDescription};
