@@ -254,7 +254,7 @@ fn stated_type(oid: u32, catalog: &Catalog) -> Result<Option<DataType>, EngineEr
     match oid {
         0 | 705 => Ok(None),
         BPCHAR => Ok(Some(LOOSE)),
-        // Beside a char, blanks at its end count for nothing, as they do not of a text.
+        // Beside a char, blanks at its end count for nothing. Those of a text do.
         VARCHAR => Ok(Some(DataType::Varchar(0))),
         BPCHAR_ARRAY => Ok(LOOSE.array()),
         VARCHAR_ARRAY => Ok(DataType::Varchar(0).array()),

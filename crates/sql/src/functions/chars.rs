@@ -6,8 +6,9 @@
 //! 2. What answers one of several values (CASE, coalesce, greatest, lag, UNION, ...) is a char where the first of them
 //!    that has a type is one. It is a char(n) where all of them are, else [`LOOSE`]: how many blanks a value had is not
 //!    known, and what would see them is refused (0A000).
-//! 3. A char is compared without blanks: with a char, with a constant that has no type, and with a varchar(n), whose
-//!    own do not count then. Beside a text it is a text without blanks, and the text's own count.
+//! 3. A char is compared without blanks: with a char, with a constant or a parameter that has no type (a parameter is a
+//!    char then), and with a varchar(n), whose own do not count then. Beside a text, which a parameter may be that the
+//!    client states, it is a text without blanks, and the text's own count.
 //! 4. All else takes a char as a text without blanks.
 //!
 //! Source: PostgreSQL 15 documentation, "Character Types" (8.3), "UNION, CASE, and Related Constructs" (10.5).
@@ -35,6 +36,10 @@ fn is_char(field: &Field) -> bool {
 
 fn is_varchar(field: &Field) -> bool {
     matches!(field_type(field), Some(DataType::Varchar(_)))
+}
+
+fn is_text(field: &Field) -> bool {
+    field.data_type() == &ArrowType::Utf8 && !is_char(field)
 }
 
 fn field(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
@@ -209,7 +214,7 @@ pub(crate) fn listed(beside: &Field, list: Vec<Expr>, schema: &DFSchema) -> Resu
         return Ok(list);
     }
     let of_char = |item: Expr| match constant(&item) && !crate::functions::convert::is_open(&item) {
-        true if !is_char(field(&item, schema)?.as_ref()) => Ok(loose(item)),
+        true if is_text(field(&item, schema)?.as_ref()) => Ok(loose(item)),
         _ => Ok(item),
     };
     list.into_iter().map(of_char).collect()

@@ -197,6 +197,9 @@ async fn n117_varchars_as_parameters() {
     c.batch_execute("CREATE TABLE t (k text PRIMARY KEY, c char(3)); INSERT INTO t VALUES ('a ', 'a')").await.unwrap();
     let mut raw = session(&server).await;
     for (condition, of_varchar, of_text) in [
+        ("c = $1 AND c = $2", true, false),
+        ("c IN ($1, $2)", true, true),
+        ("c = ANY (ARRAY[$1, $2])", true, false),
         ("c = coalesce($1, $2)", true, false),
         ("c IN (coalesce($1, $2), k)", true, false),
         ("c = CASE WHEN k > '' THEN $1 ELSE $2 END", true, false),

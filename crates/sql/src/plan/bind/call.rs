@@ -448,6 +448,9 @@ impl Binder<'_> {
             let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
             return wrong(at, "42P10", message);
         }
+        if name == "count" {
+            args.iter().for_each(|arg| self.asks_null(arg));
+        }
         let distinct = call.distinct && !matches!(function.name(), "min" | "max");
         let made = AggregateFunction::new_udf(function, args, distinct, filter, once_each(order), None);
         let made = self.made(Expr::AggregateFunction(made), &scope.schema);

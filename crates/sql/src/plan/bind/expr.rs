@@ -8,6 +8,7 @@ use super::{Binder, Placed, Result, bounds, fail, group_queries, types, unsuppor
 use crate::functions::arithmetic::is_number;
 use crate::functions::builtin::BYTES_LIKE;
 use crate::functions::convert::is_open;
+use crate::functions::nulls::is_null;
 use crate::parse::sequence_calls;
 use crate::plan::operators;
 use crate::plan::{choosers, rules};
@@ -277,6 +278,10 @@ impl Binder<'_> {
             return self.rows_distinct(left, right, negated, &scope.schema);
         }
         let (left, right) = (self.expr(&args[0], scope)?, self.expr(&args[1], scope)?);
+        if is_null(&left) || is_null(&right) {
+            self.asks_null(&left);
+            self.asks_null(&right);
+        }
         self.apart(left, right, negated, &scope.schema)
     }
 

@@ -188,8 +188,11 @@ impl Binder<'_> {
         let ExprKind::Literal(Literal::Text(name)) = &written.kind else { return Ok(()) };
         let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
             && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        // Drivers ask for those that read and write values, which are not functions here.
+        let of_system = name.starts_with("pg_") || ["in", "out", "recv", "send"].iter().any(|end| name.ends_with(*end));
         let known = || {
-            self.planner.scalar(name).is_some()
+            of_system
+                || self.planner.scalar(name).is_some()
                 || self.planner.aggregate(name).is_some()
                 || self.planner.window(name).is_some()
                 || calls::is_function(name)

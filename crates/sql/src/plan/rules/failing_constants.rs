@@ -84,19 +84,26 @@ fn whole(expr: &Expr) -> Result<Found> {
 
 /// The value of a constant, once it was looked at; `None`: it is none, or is not computed here.
 fn known(expr: &Expr) -> Result<Option<ScalarValue>> {
-    match (whole(expr)?, expr) {
-        (Found::Varies, _) => Ok(None),
-        (_, Expr::Literal(value, _)) => Ok(Some(value.clone())),
-        _ => value(expr),
+    match expr {
+        Expr::Literal(value, _) => return Ok(Some(value.clone())),
+        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
+            return Ok(decided(expr, *op)?.1);
+        }
+        Expr::ScalarFunction(call) if call.name() == "coalesce" => return Ok(first_of(&call.args)?.1),
+        _ => {}
+    }
+    match whole(expr)? {
+        Found::Varies => Ok(None),
+        Found::Constant | Found::Open => value(expr),
     }
 }
 
 fn look(expr: &Expr) -> Result<Found> {
     match expr {
         Expr::Literal(..) => Ok(Found::Constant),
-        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => decided(expr, *op),
+        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => Ok(decided(expr, *op)?.0),
         Expr::Case(case) => case_of(case),
-        Expr::ScalarFunction(call) if call.name() == "coalesce" => first_of(&call.args),
+        Expr::ScalarFunction(call) if call.name() == "coalesce" => Ok(first_of(&call.args)?.0),
         Expr::Exists(exists) => look_below(&exists.subquery.subquery).map(|()| Found::Varies),
         Expr::InSubquery(member) => {
             whole(&member.expr)?;
@@ -209,22 +216,27 @@ fn is_time(of: &ArrowType) -> bool {
     matches!(of, ArrowType::Date32 | ArrowType::Time64(_) | ArrowType::Interval(_)) || is_timestamp(of)
 }
 
-/// AND and OR: what a constant decides is looked at up to that constant. There may be thousands of sides.
-fn decided(expr: &Expr, op: Operator) -> Result<Found> {
-    let (mut left, mut found) = (vec![expr], Found::Constant);
+/// AND and OR, and their value if it is known: what a constant decides is looked at up to that constant. There may be
+/// thousands of sides.
+fn decided(expr: &Expr, op: Operator) -> Result<(Found, Option<ScalarValue>)> {
+    let (mut left, mut value, deciding) = (vec![expr], Some(Some(op == Operator::And)), op == Operator::Or);
     while let Some(side) = left.pop() {
         match side {
             Expr::BinaryExpr(BinaryExpr { left: one, op: own, right: other }) if *own == op => {
                 left.extend([other.as_ref(), one.as_ref()]);
             }
             side => match known(side)? {
-                Some(ScalarValue::Boolean(Some(is))) if is == (op == Operator::Or) => return Ok(Found::Constant),
+                Some(ScalarValue::Boolean(Some(is))) if is == deciding => {
+                    return Ok((Found::Constant, Some(ScalarValue::Boolean(Some(deciding)))));
+                }
+                Some(null) if null.is_null() => value = value.map(|_| None),
                 Some(_) => {}
-                None => found = Found::Varies,
+                None => value = None,
             },
         }
     }
-    Ok(found)
+    let found = if value.is_some() { Found::Constant } else { Found::Varies };
+    Ok((found, value.map(ScalarValue::Boolean)))
 }
 
 fn case_of(case: &Case) -> Result<Found> {
@@ -250,17 +262,17 @@ fn case_of(case: &Case) -> Result<Found> {
     Ok(if varies { Found::Varies } else { last })
 }
 
-/// COALESCE
-fn first_of(args: &[Expr]) -> Result<Found> {
-    let mut found = Found::Constant;
+/// COALESCE, and its value if it is known.
+fn first_of(args: &[Expr]) -> Result<(Found, Option<ScalarValue>)> {
+    let (mut found, mut value) = (Found::Constant, None);
     for arg in args {
         match known(arg)? {
-            Some(null) if null.is_null() => {}
-            Some(_) => break,
+            Some(null) if null.is_null() => value = value.or(Some(null)),
+            Some(first) => return Ok((found, Some(first).filter(|_| found == Found::Constant))),
             None => found = Found::Varies,
         }
     }
-    Ok(found)
+    Ok((found, value.filter(|_| found == Found::Constant)))
 }
 
 /// Computes a constant. What the values are to blame for is an error; `None`: it fails otherwise, or is not to be
