@@ -40,7 +40,7 @@ use crate::functions::compared::compared_by;
 use crate::values::INTERVAL;
 use crate::values::decimal::{self, is_decimal};
 use exact::Exact;
-pub(crate) use extremes::sorting_for_itself;
+pub(crate) use extremes::{over_window, sorting_for_itself};
 use float::Float;
 use plain::Plain;
 use spans::Span;

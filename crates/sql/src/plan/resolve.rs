@@ -175,8 +175,7 @@ fn window(call: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     }
     if let WindowFunctionDefinition::AggregateUDF(function) = &mut call.fun {
         check_aggregated(function.name(), &call.params.args, schema)?;
-        // One that DataFusion turned round would give the values of a frame backwards.
-        if let Some(own) = aggregates::sorting_for_itself(function) {
+        if let Some(own) = aggregates::over_window(function) {
             *function = Arc::new(own);
         }
     }

@@ -1,5 +1,5 @@
-//! `min`, `max`, `array_agg` and `string_agg`: DataFusion's, but for intervals, plain numerics, arrays, floats within
-//! groups, what their fields say of char(n), and the order of distinct values.
+//! `min`, `max`, `array_agg` and `string_agg`, and over windows a few more: DataFusion's, but for intervals, plain
+//! numerics, arrays, floats within groups, what their fields say of char(n), and the order of distinct values.
 //!
 //! 1. The least of char(n) is a char(n) ([`crate::functions::chars`]); an array of them says what it is made of.
 //! 2. `array_agg(DISTINCT x ORDER BY x)` and `string_agg` of such are in the order that was asked for, whatever other
@@ -8,6 +8,7 @@
 //!    same.)
 //! 4. Of aggregates side by side that depend on different orders, those with ORDER BY sort their values themselves, and
 //!    no other sees its rows in their order ([`sorting_for_itself`]).
+//! 5. Over a window, no aggregate here has its rows turned round ([`over_window`]).
 //!
 //! Upstream: of several such aggregates the planner turns round those whose order is the opposite of another's. Then
 //! the accumulator is to answer its values from the last to the first. That of DISTINCT does not look whether it was
@@ -41,23 +42,38 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     theirs: Arc<AggregateUDF>,
-    /// It sorts its values, whatever order its rows are in (invariant 4).
-    sorts: bool,
+    /// Its rows are not turned round: it sorts its values, whatever order they are in (invariant 4), or the order is
+    /// nothing to it (invariant 5).
+    unturned: bool,
 }
 
 pub(super) fn functions() -> [AggregateUDF; 4] {
     let all = [min_udaf(), max_udaf(), array_agg_udaf(), string_agg_udaf()];
-    all.map(|theirs| AggregateUDF::from(Extreme { theirs, sorts: false }))
+    all.map(|theirs| AggregateUDF::from(Extreme { theirs, unturned: false }))
 }
 
 /// `array_agg` and `string_agg` that do not have the rows sorted for them (invariant 4); `None`: another aggregate.
 pub(crate) fn sorting_for_itself(function: &AggregateUDF) -> Option<AggregateUDF> {
     let own = (function.inner().as_ref() as &dyn Any).downcast_ref::<Extreme>()?;
-    let gathers = matches!(own.name(), "array_agg" | "string_agg");
-    gathers.then(|| AggregateUDF::from(Extreme { theirs: own.theirs.clone(), sorts: true }))
+    own.gathers().then(|| AggregateUDF::from(Extreme { theirs: own.theirs.clone(), unturned: true }))
+}
+
+/// An aggregate over a window (invariant 5); `None`: it answers the same if it is turned round.
+///
+/// Upstream: where the rows come in the opposite order, the planner turns the window round rather than sort them. Then
+/// frames begin with each row, so that a function has to take values back, which these cannot.
+pub(crate) fn over_window(function: &Arc<AggregateUDF>) -> Option<AggregateUDF> {
+    let keeps_values = matches!(function.name(), "bool_and" | "bool_or" | "bit_and" | "bit_or");
+    let own = || AggregateUDF::from(Extreme { theirs: function.clone(), unturned: true });
+    if keeps_values { Some(own()) } else { sorting_for_itself(function) }
 }
 
 impl Extreme {
+    /// Whether it gathers values.
+    fn gathers(&self) -> bool {
+        matches!(self.name(), "array_agg" | "string_agg")
+    }
+
     /// Whether it is `string_agg`, which sorts for itself (invariant 3).
     fn is_joined(&self) -> bool {
         self.name() == "string_agg"
@@ -183,12 +199,13 @@ impl AggregateUDFImpl for Extreme {
         self: Arc<Self>,
         beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        if self.is_joined() || self.sorts {
+        if self.is_joined() || self.unturned {
             return Ok(Some(self));
         }
         let ordered = AggregateUDF::clone(&self.theirs).with_beneficial_ordering(beneficial_ordering)?;
-        Ok(ordered
-            .map(|ordered| Arc::new(Extreme { theirs: Arc::new(ordered), sorts: false }) as Arc<dyn AggregateUDFImpl>))
+        Ok(ordered.map(|ordered| {
+            Arc::new(Extreme { theirs: Arc::new(ordered), unturned: false }) as Arc<dyn AggregateUDFImpl>
+        }))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -227,7 +244,7 @@ impl AggregateUDFImpl for Extreme {
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         match self.is_joined() {
-            _ if self.sorts => AggregateOrderSensitivity::Beneficial,
+            _ if self.unturned && self.gathers() => AggregateOrderSensitivity::Beneficial,
             true => AggregateOrderSensitivity::SoftRequirement,
             false => self.theirs.order_sensitivity(),
         }
@@ -239,9 +256,9 @@ impl AggregateUDFImpl for Extreme {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.theirs.reverse_udf() {
-            _ if self.sorts => ReversedUDAF::NotSupported,
+            _ if self.unturned => ReversedUDAF::NotSupported,
             ReversedUDAF::Reversed(theirs) => {
-                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs, sorts: false })))
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Extreme { theirs, unturned: false })))
             }
             other => other,
         }

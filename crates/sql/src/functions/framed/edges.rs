@@ -3,6 +3,8 @@
 //! 1. Integers, and times of a day, become numbers that the result fits: nothing leaves its range.
 //! 2. Times, timestamps and intervals are moved by their own operators; here is seen only that the offset is one.
 //! 3. Infinity less itself is no number; every key is within such a bound.
+//! 4. An offset is checked also where the function looks at no frame, as PostgreSQL does; of RANGE, by its bound.
+use super::offset_of;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::interval::{intervals, key_of};
@@ -29,6 +31,8 @@ enum Doing {
     Bound(Side),
     /// The offset, if it is one.
     Offset(Side),
+    /// A value beside what nothing depends on: of RANGE a bound, else an offset of the frame's first or last row.
+    Checked { start: Option<bool> },
 }
 
 /// Which bound is asked for.
@@ -63,6 +67,12 @@ pub(crate) fn offset(key: Expr, offset: Expr, side: Side) -> Expr {
     call(Doing::Offset(side), vec![key, offset])
 }
 
+/// The value of a function that looks at no frame (invariant 4). `open`: a bound of RANGE; with `start`, an offset of
+/// the frame's first row, or of its last one.
+pub(crate) fn checked(value: Expr, open: Expr, start: Option<bool>) -> Expr {
+    call(Doing::Checked { start }, vec![value, open])
+}
+
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Edge {
     doing: Doing,
@@ -93,11 +103,15 @@ impl ScalarUDFImpl for Edge {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.doing {
             Doing::Offset(_) => types[1].clone(),
+            Doing::Checked { .. } => types[0].clone(),
             _ => compared_as(&types[0]),
         })
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        if let Doing::Checked { .. } = self.doing {
+            return Ok(args.arg_fields[0].clone());
+        }
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
     }
@@ -109,6 +123,12 @@ impl ScalarUDFImpl for Edge {
             Doing::Offset(side) => {
                 side.check(&columns[0], &columns[1], |offset, row| key_of(offset.value(row)) < 0)?;
                 Ok(columns[1].clone())
+            }
+            Doing::Checked { start } => {
+                if let (Some(start), rows) = (start, columns[0].len()) {
+                    offset_of(&columns[1], usize::from(!start), rows)?;
+                }
+                Ok(columns[0].clone())
             }
         })
     }
@@ -134,7 +154,7 @@ fn no_size() -> EngineError {
 impl Side {
     /// Refuses offsets that are NULL, or below zero beside a key. 22004, 22013
     fn check(self, keys: &ArrayRef, offsets: &ArrayRef, below: impl Fn(&Spans, usize) -> bool) -> Result<()> {
-        self.check_null(offsets)?;
+        check_null(offsets, self.start)?;
         let offsets = intervals(offsets)?;
         match (0..offsets.len()).any(|row| keys.is_valid(row) && below(&offsets, row)) {
             true => Err(tunnel(no_size())),
@@ -142,17 +162,9 @@ impl Side {
         }
     }
 
-    fn check_null(self, offsets: &ArrayRef) -> Result<()> {
-        if offsets.null_count() == 0 {
-            return Ok(());
-        }
-        let side = if self.start { "starting" } else { "ending" };
-        Err(tunnel(EngineError::new("22004", format!("frame {side} offset must not be null"))))
-    }
-
     fn bounds(self, keys: &ArrayRef, offsets: &ArrayRef) -> Result<ArrayRef> {
         let widened = widened(keys)?;
-        self.check_null(offsets)?;
+        check_null(offsets, self.start)?;
         match widened.data_type() {
             DataType::Decimal128(..) => {
                 let (keys, offsets) = (widened.as_primitive::<Decimal128Type>(), cast(offsets, &DataType::Int64)?);
@@ -219,6 +231,14 @@ impl Side {
             false => Ok(bound),
         }
     }
+}
+
+fn check_null(offsets: &ArrayRef, start: bool) -> Result<()> {
+    if offsets.null_count() == 0 {
+        return Ok(());
+    }
+    let side = if start { "starting" } else { "ending" };
+    Err(tunnel(EngineError::new("22004", format!("frame {side} offset must not be null"))))
 }
 
 fn is_nan(value: &Decimal) -> bool {

@@ -31,6 +31,9 @@ pub(super) struct Framing {
     offsets: [Option<Expr>; 2],
     /// What the bounds of RANGE are compared with.
     key: Option<Expr>,
+    /// The offsets of ROWS and GROUPS that are not known now, and the bounds of RANGE: what is found wrong with them is
+    /// an error also of a function that looks at no frame.
+    open: [Option<Expr>; 2],
 }
 
 /// Aggregates of which DataFusion takes values back as PostgreSQL does, where the beginning of a frame moves.
@@ -71,9 +74,34 @@ impl Framing {
         Ok(Some(frame))
     }
 
+    /// What a function gives that looks at no frame, if the offsets are some.
+    fn checked(self, value: Expr) -> Result<Expr> {
+        let of = |start: bool| (self.units != Units::Range).then_some(start);
+        let [start, end] = self.open.map(|offset| offset.map(not_a_query).transpose());
+        let value = match start? {
+            Some(offset) => edges::checked(value, offset, of(true)),
+            None => value,
+        };
+        Ok(match end? {
+            Some(offset) => edges::checked(value, offset, of(false)),
+            None => value,
+        })
+    }
+
     fn moves(&self) -> bool {
         self.edges[0] != Edge::Unbounded
     }
+}
+
+fn not_a_query(offset: Expr) -> Result<Expr> {
+    match has_query(&offset) {
+        true => unsupported("a query in the offset of a frame"),
+        false => Ok(offset),
+    }
+}
+
+fn has_query(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_)))).unwrap_or(true)
 }
 
 fn edge(bound: &FrameBound) -> (Edge, Option<&tree::Expr>) {
@@ -108,11 +136,14 @@ impl Binder<'_> {
             },
             offsets: [None, None],
             key: None,
+            open: [None, None],
         };
         for (number, (edge, offset)) in sides.into_iter().enumerate() {
             let Some(offset) = offset else { continue };
             if units != Units::Range {
-                framing.offsets[number] = Some(self.rows_of_offset(offset, number, units, scope)?);
+                let rows = self.rows_of_offset(offset, number, units, scope)?;
+                framing.open[number] = (!matches!(rows, Expr::Literal(..))).then(|| rows.clone());
+                framing.offsets[number] = Some(rows);
                 continue;
             }
             let [by] = order else {
@@ -123,6 +154,7 @@ impl Binder<'_> {
             // As PostgreSQL: where the order is descending, both are turned round.
             let side = edges::Side { start, less: (edge == Edge::Preceding) == by.asc, up_to: start != by.asc };
             let (key, bound) = self.bound_of(offset, by, side, scope)?;
+            framing.open[number] = Some(bound.clone());
             (framing.key, framing.offsets[number]) = (Some(key), Some(bound));
         }
         Ok(framing)
@@ -207,8 +239,9 @@ impl Binder<'_> {
         let Defined { partition, mut order, frame } = defined;
         let default = WindowFrame::new((!order.is_empty()).then_some(false));
         let moves = frame.as_ref().is_some_and(Framing::moves);
+        let looks = !matches!(inner, None | Some(Inner::Lag | Inner::Lead));
         let plain = match &frame {
-            Some(frame) if !matches!(inner, None | Some(Inner::Lag | Inner::Lead)) => frame.plain(&mut order)?,
+            Some(frame) if looks => frame.plain(&mut order)?,
             _ => Some(default.clone()),
         };
         let plain = plain.filter(|_| match &inner {
@@ -220,12 +253,14 @@ impl Binder<'_> {
         (call.params.partition_by, call.params.order_by) = (partition, order);
         let made = self.made(Expr::WindowFunction(Box::new(call)), &scope.schema)?;
         let Expr::WindowFunction(made) = made else { return Ok(made) };
-        match inner.filter(|_| plain.is_none()) {
-            None => Ok(crate::plan::rules::settle_window(made, &scope.schema)?),
-            Some(inner) => {
-                let framing = frame.filter(|_| !matches!(inner, Inner::Lag | Inner::Lead));
-                framed_call(*made, inner, framing, scope)
-            }
+        let (framing, passed) = if looks { (frame, None) } else { (None, frame) };
+        let made = match inner.filter(|_| plain.is_none()) {
+            None => crate::plan::rules::settle_window(made, &scope.schema)?,
+            Some(inner) => framed_call(*made, inner, framing, scope)?,
+        };
+        match passed {
+            Some(passed) => passed.checked(made),
+            None => Ok(made),
         }
     }
 }
@@ -256,6 +291,7 @@ fn framed_call(call: WindowFunction, inner: Inner, framing: Option<Framing>, sco
         exclude: Exclude::NoOthers,
         offsets: [None, None],
         key: None,
+        open: [None, None],
     });
     let params = &mut call.params;
     let peers = framing.units != Units::Rows || matches!(framing.exclude, Exclude::Group | Exclude::Ties);
@@ -274,7 +310,7 @@ fn framed_call(call: WindowFunction, inner: Inner, framing: Option<Framing>, sco
     params.args.extend(params.order_by.iter().take(shape.keys).map(|by| by.expr.clone()));
     params.args.extend(framing.key);
     params.args.extend(framing.offsets.into_iter().flatten());
-    if params.args.iter().any(|arg| arg.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_)))).unwrap_or(true)) {
+    if params.args.iter().any(has_query) {
         return unsupported("a query in the arguments, or in the frame, of this window function");
     }
     call.fun = WindowFunctionDefinition::WindowUDF(framed::function(inner, shape));
