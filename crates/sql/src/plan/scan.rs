@@ -289,8 +289,7 @@ impl ScanExec {
         Some(ScanExec { late, keyed: Some(Arc::new(keyed?)), filters, ..scan })
     }
 
-    /// The same rows of the whole table in the order of these columns, by an index; for each whether downwards. `rows`:
-    /// how many are wanted.
+    /// The first rows of the whole table in the order of these columns, by an index; for each whether downwards.
     pub(crate) fn in_order(&self, by: &[(usize, bool)], rows: usize) -> Option<ScanExec> {
         let narrow = self.keyed.is_some() || self.late.is_some() || self.limit.is_some() || self.is_narrow();
         if narrow || !self.filters.is_empty() || self.role != Role::Table || rows > keyed::most_keys(&self.table) {
@@ -309,7 +308,7 @@ impl ScanExec {
         let direction = if *down { ScanDirection::Backward } else { ScanDirection::Forward };
         let scans = vec![Scan::Index(IndexRange { index, from: Bound::Unbounded, to: Bound::Unbounded, direction })];
         let (table, outputs) = (self.table.clone(), self.outputs.clone());
-        Some(ScanExec::new(table, scans, self.schema(), outputs, None, self.role))
+        Some(ScanExec::new(table, scans, self.schema(), outputs, Some(rows), self.role))
     }
 
     pub(crate) fn reads(&self) -> Reads {

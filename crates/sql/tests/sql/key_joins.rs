@@ -83,7 +83,7 @@ async fn the_first_rows_are_read_in_the_order_of_an_index() {
     let mut c = client().await;
     let first = "SELECT t.id, b.id FROM (SELECT id FROM a ORDER BY id DESC LIMIT 3) AS t LEFT JOIN b ON b.a_id = t.id";
     let found = read(&mut c, first).await;
-    assert_eq!(found[0].0, "Index Scan Backward using a_pkey on a");
+    assert_eq!(found[0], ("Index Scan Backward using a_pkey on a".to_owned(), 3));
     assert_eq!(found[1], ("Index Scan using b_a_id_x_idx on b".to_owned(), 5), "{found:?}");
     let rows = ["998|1996", "998|1997", "999|1998", "999|1999", "1000|2000"];
     c.rows(&format!("{first} ORDER BY t.id, b.id"), &rows).await;
