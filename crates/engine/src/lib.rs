@@ -44,8 +44,8 @@ pub use row::{RowBuf, RowView};
 pub use snapshots::{Paused, Underway};
 pub use txn::InsertOutcome;
 pub use txn::{
-    Change, Consequence, IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan, ScanDirection,
-    Scanner, Txn, UpdateOutcome, Version,
+    Begun, Change, Consequence, IndexRange, Isolation, LockWait, RowLock, RowLockOutcome, Savepoint, Scan,
+    ScanDirection, Scanner, Txn, UpdateOutcome, Version,
 };
 pub use types::{DataType, Datum, DatumRef};
 pub use usage::{Counts, Ended};

@@ -49,7 +49,7 @@ mod write;
 pub use commit::LAZY_FLUSH;
 pub use foreign::{Change, Consequence};
 pub use lock::{LockWait, RowLock, RowLockOutcome};
-pub use scan::Scanner;
+pub use scan::{Begun, Scanner};
 pub use unique::InsertOutcome;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -450,6 +450,13 @@ impl Txn {
             Scan::Index(range) => self.can_use_index(&range.index),
         };
         Scanner::new(self.core().clone(), reader, table.clone(), scan, usable)
+    }
+
+    /// For scans of the table that are chosen later: they see what one sees that begins now.
+    pub fn begin_scan(&mut self, table: &Arc<Table>) -> Begun {
+        let reader = self.reader();
+        let by_indexes = table.indexes.iter().all(|index| self.can_use_index(index));
+        Begun::new(self.core().clone(), reader, table.clone(), by_indexes)
     }
 
     /// Sees what is committed now, and not what the transaction's snapshot sees: for sequences, which belong to no

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use terrace_engine::{EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
+use terrace_engine::{Begun, EngineError, Result, RowBuf, Savepoint, Scan, Scanner, Table, Txn, Version};
 use terrace_storage::ObjectId;
 use terrace_storage::Rid;
 
@@ -85,16 +85,31 @@ impl StatementContext {
         current.then(|| scanners(slot.open(), table, scans))
     }
 
+    /// The same for a scan that is chosen later.
+    pub(crate) fn try_begin(&self, table: &Arc<Table>) -> Option<Begun> {
+        let mut slot = self.cell.try_lock().ok()?;
+        let current = slot.number == self.number && slot.txn.is_some();
+        current.then(|| slot.open().begin_scan(table))
+    }
+
+    pub(crate) async fn begin(&self, table: &Arc<Table>) -> Result<Begun, DataFusionError> {
+        Ok(self.opened().await?.open().begin_scan(table))
+    }
+
     pub(crate) async fn scanners(
         &self,
         table: &Arc<Table>,
         scans: &[Scan],
     ) -> Result<VecDeque<Scanner>, DataFusionError> {
-        let mut slot = self.cell.lock().await;
+        Ok(scanners(self.opened().await?.open(), table, scans))
+    }
+
+    async fn opened(&self) -> Result<tokio::sync::MutexGuard<'_, TxnSlot>, DataFusionError> {
+        let slot = self.cell.lock().await;
         if slot.number != self.number || slot.txn.is_none() {
             return Err(tunnel(EngineError::new("25P01", "the transaction of this query has ended")));
         }
-        Ok(scanners(slot.open(), table, scans))
+        Ok(slot)
     }
 }
 

@@ -44,6 +44,31 @@ pub struct Scanner {
     tally: Tally,
 }
 
+/// A table that is going to be read, by a way that is chosen later: what is seen is settled.
+pub struct Begun {
+    core: Arc<Core>,
+    reader: Reader,
+    table: Arc<Table>,
+    /// All indexes of the table have every version that the snapshot sees.
+    by_indexes: bool,
+}
+
+impl Begun {
+    pub(super) fn new(core: Arc<Core>, reader: Reader, table: Arc<Table>, by_indexes: bool) -> Begun {
+        Begun { core, reader, table, by_indexes }
+    }
+
+    /// Whether indexes have what is seen.
+    pub fn may_use_indexes(&self) -> bool {
+        self.by_indexes
+    }
+
+    pub fn scan(&self, scan: Scan) -> Scanner {
+        let usable = matches!(scan, Scan::Full) || self.by_indexes;
+        Scanner::new(self.core.clone(), self.reader.clone(), self.table.clone(), scan, usable)
+    }
+}
+
 enum Source {
     Full {
         pages: VecDeque<u32>,

@@ -8,7 +8,7 @@
 //! 4. A scan chooses its ranges of an index when it begins, for the values that are put in
 //!    ([`crate::plan::apply`], invariant 3).
 use crate::error::from_datafusion;
-use crate::plan::apply::{Values, narrowed, put_in};
+use crate::plan::apply::{Values, narrowed, put_in, query_in};
 use crate::plan::origins::Origins;
 use crate::plan::planner::{Planned, typed};
 use crate::plan::rules::is_plain;
@@ -141,7 +141,7 @@ impl Generic {
 
     async fn planned(&self, state: &SessionState) -> Outcome<Ready> {
         let values = Values::default();
-        let plan = with_values(self.optimized.clone(), &values)?.transform_up(narrowed).data()?;
+        let plan = with_values(self.optimized.clone(), &values)?.transform_up_with_subqueries(narrowed).data()?;
         let plan = state.query_planner().create_physical_plan(&plan, state).await?;
         let mut stateful = plan.output_partitioning().partition_count() != 1;
         plan.apply(|node| {
@@ -228,7 +228,7 @@ fn with_values(plan: LogicalPlan, values: &Values) -> Outcome<LogicalPlan> {
 
 /// Expressions in the place of others; columns keep their names.
 fn replaced(plan: LogicalPlan, with: &dyn Fn(Expr) -> Outcome<Transformed<Expr>>) -> Outcome<LogicalPlan> {
-    let done = plan.transform_down(|node| {
+    let done = plan.transform_down_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
@@ -247,7 +247,7 @@ fn numbered(parameter: &Placeholder) -> Option<(usize, &FieldRef)> {
 /// The types of the parameters; `None`: one has none, or several, or may not be NULL.
 fn types_of(plan: &LogicalPlan) -> Outcome<Option<BTreeMap<usize, ArrowType>>> {
     let (mut types, mut open) = (BTreeMap::new(), false);
-    plan.apply(|node| {
+    plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|part| {
                 if let Expr::Placeholder(parameter) = part {
@@ -271,7 +271,7 @@ fn types_of(plan: &LogicalPlan) -> Outcome<Option<BTreeMap<usize, ArrowType>>> {
 /// run again.
 fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
     let (mut tables, mut generic) = (vec![], true);
-    plan.apply(|node| {
+    plan.apply_with_subqueries(|node| {
         generic &= match node {
             LogicalPlan::TableScan(scan) => match table_read(scan) {
                 Some(table) => {
@@ -290,6 +290,7 @@ fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
             | LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Union(_)
             | LogicalPlan::Window(_)
+            | LogicalPlan::Subquery(_)
             | LogicalPlan::EmptyRelation(_) => true,
             _ => false,
         };
@@ -304,9 +305,11 @@ fn tables_of(plan: &LogicalPlan) -> Outcome<Option<Vec<Arc<Table>>>> {
     Ok(generic.then_some(tables))
 }
 
-/// Whether an expression, apart from those within it, depends on nothing but these.
+/// Whether an expression, apart from those within it and from queries, depends on nothing but these.
 fn is_the_same_each_time(expr: &Expr) -> bool {
     match expr {
+        expr if query_in(expr).is_some() => true,
+        Expr::OuterReferenceColumn(..) => true,
         Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
         Expr::WindowFunction(call) => call.fun.signature().volatility == Volatility::Immutable,
         Expr::Column(_) | Expr::Placeholder(_) => true,

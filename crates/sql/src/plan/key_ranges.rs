@@ -18,7 +18,7 @@ use terrace_engine::types::{Decimal, Interval};
 use terrace_engine::{DataType, Datum, Index, IndexRange, ScanDirection, Table};
 
 /// Ranges of one scan.
-const MOST_RANGES: usize = 1000;
+pub(crate) const MOST_RANGES: usize = 1000;
 
 /// `column op value`; where `op` is equality, there may be several values: one of them.
 struct Comparison {

@@ -12,6 +12,7 @@ use crate::plan::bind::reads::Read;
 use crate::plan::bind::{self, Defined, Place, Whole};
 use crate::plan::comparable::Comparable;
 use crate::plan::guarded::Guards;
+use crate::plan::key_joins::KeyJoins;
 use crate::plan::origins::Origins;
 use crate::plan::pieces::Pieces;
 use crate::plan::returned::Returned;
@@ -61,6 +62,7 @@ pub(crate) fn base_state(runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> Sessi
         .with_physical_optimizer_rules(rules::physical())
         .with_physical_optimizer_rule(Arc::new(WaitingLast))
         .with_physical_optimizer_rule(Arc::new(Guards))
+        .with_physical_optimizer_rule(Arc::new(KeyJoins))
         .with_physical_optimizer_rule(Arc::new(YieldingJoins))
         .with_physical_optimizer_rule(Arc::new(Pieces))
         .build();

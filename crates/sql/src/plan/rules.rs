@@ -34,6 +34,8 @@ pub(crate) use set_operations::is_of_sets;
 
 use crate::error::{tunnel, unsupported};
 use crate::plan::apply::is_given;
+use crate::plan::first_rows::FirstRows;
+use crate::plan::key_joins::FewFirst;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -80,8 +82,8 @@ pub(crate) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         "ProjectionPushdown" => Arc::new(projections::Projections) as asking::Physical,
         _ => rule,
     });
-    let ours = Arc::new(properties::HonestProperties) as asking::Physical;
-    std::iter::once(ours).chain(theirs).map(asking::physical).collect()
+    let ours: [asking::Physical; 3] = [Arc::new(FirstRows), Arc::new(FewFirst), Arc::new(properties::HonestProperties)];
+    ours.into_iter().chain(theirs).map(asking::physical).collect()
 }
 
 /// One statement's rewriting of plans, node by node from the leaves, once types are settled.

@@ -3,11 +3,14 @@
 //! 1. Nothing here is bound to a transaction: the stream finds it when it is polled first ([`StatementContext`]).
 //! 2. Filters are only narrowed to key ranges, never dropped: DataFusion evaluates each of them again (`Inexact`), so a
 //!    range may contain too much, never too little.
-//! 3. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one
+//! 3. A scan for a join that looks for few keys ([`crate::plan::key_joins`]) chooses its ranges once they are known.
+//!    What it sees is settled when it begins, as of every scan.
+//! 4. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one
 //!    has the table's columns and reads not the table but the rows that the statement is given: RETURNING, CHECK,
 //!    EXCLUDED.
 use crate::error::tunnel;
 use crate::plan::apply::{settled, takes_values};
+use crate::plan::key_joins::Keys;
 use crate::plan::key_ranges::{choose, usable};
 use crate::transaction::StatementContext;
 use crate::values::{ColumnBuilder, live_columns, table_schema};
@@ -40,9 +43,13 @@ use std::fmt;
 use std::ops::Bound;
 use std::pin::pin;
 use std::sync::Arc;
-use terrace_engine::{Datum, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
+use terrace_engine::{Begun, Datum, Index, IndexRange, RowBuf, RowView, Scan, ScanDirection, Scanner, Table, Version};
 use terrace_env::yield_now;
 use terrace_storage::{Reads, Rid, TxnId, UndoPtr, counting};
+
+mod keyed;
+
+use keyed::Keyed;
 
 /// Rows read from the engine at a time.
 const BATCH_ROWS: usize = 1024;
@@ -171,11 +178,12 @@ impl TableProvider for TableScan {
             None => (self.schema.clone(), self.outputs.clone()),
         };
         let late = Late::of(&self.table, filters)?.filter(|_| self.role != Role::Given);
-        let filters_now = if late.is_some() || self.role == Role::Given { &[] } else { filters };
-        let scans = scans_of(&self.table, filters_now);
+        let now = if late.is_some() || self.role == Role::Given { &[] } else { filters };
+        let scans = scans_of(&self.table, now);
         // A limit over a range that may contain too much would lose rows (invariant 2).
         let limit = limit.filter(|_| filters.is_empty());
-        Ok(Arc::new(ScanExec { late, ..ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role) }))
+        let scan = ScanExec::new(self.table.clone(), scans, schema, outputs, limit, self.role);
+        Ok(Arc::new(ScanExec { late, filters: now.to_vec(), ..scan }))
     }
 }
 
@@ -186,7 +194,7 @@ fn scans_of(table: &Table, filters: &[Expr]) -> Vec<Scan> {
 }
 
 /// What a scan learns when it begins: conditions whose values are put in before each run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Late {
     filters: Vec<Expr>,
     /// Over which they are.
@@ -201,16 +209,20 @@ impl Late {
             return Ok(None);
         }
         let schema = Arc::new(DFSchema::try_from(table_schema(table).as_ref().clone())?);
-        let some = filters.iter().map(|filter| settled(filter, &schema, true)).collect::<Result<Vec<Expr>>>()?;
-        let index = choose(table, &some).and_then(|ranges| Some(ranges.first()?.index.name.clone()));
+        let late = Late { filters: filters.to_vec(), schema, shown: None };
+        let index = choose(table, &late.settled(true)?).and_then(|ranges| Some(ranges.first()?.index.name.clone()));
         let conditions: Vec<String> = filters.iter().map(|filter| filter.to_string()).collect();
         let conditions = conditions.join(" AND ").replace("()", "").replace('\0', "");
-        Ok(Some(Late { filters: filters.to_vec(), schema, shown: index.map(|index| (index, conditions)) }))
+        Ok(Some(Late { shown: index.map(|index| (index, conditions)), ..late }))
     }
 
     fn scans(&self, table: &Table) -> Result<Vec<Scan>> {
-        let settle = |filter| settled(filter, &self.schema, false);
-        Ok(scans_of(table, &self.filters.iter().map(settle).collect::<Result<Vec<Expr>>>()?))
+        Ok(scans_of(table, &self.settled(false)?))
+    }
+
+    /// The conditions as they are now; `any`: with some values.
+    fn settled(&self, any: bool) -> Result<Vec<Expr>> {
+        self.filters.iter().map(|filter| settled(filter, &self.schema, any)).collect()
     }
 }
 
@@ -221,6 +233,10 @@ pub(crate) struct ScanExec {
     scans: Vec<Scan>,
     /// They are chosen when it begins.
     late: Option<Late>,
+    /// They are chosen when it is polled first.
+    keyed: Option<Arc<Keyed>>,
+    /// The conditions that were looked at for them.
+    filters: Vec<Expr>,
     outputs: Vec<Output>,
     limit: Option<usize>,
     role: Role,
@@ -251,13 +267,48 @@ impl ScanExec {
 
     /// The index it reads, whether backward, and the ranges as a condition (empty: all of it).
     pub(crate) fn index(&self) -> Option<(&str, bool, String)> {
-        if let Some(Late { shown: Some((index, conditions)), .. }) = &self.late {
+        let late = self.late.as_ref().and_then(|late| late.shown.as_ref());
+        if let Some((index, conditions)) = late.or(self.keyed.as_ref().map(|keyed| &keyed.shown)) {
             return Some((index, false, conditions.clone()));
         }
         let ranges = self.ranges();
         let first = ranges.first()?;
         let backward = first.direction == ScanDirection::Backward;
         Some((&first.index.name, backward, conditions(&self.table, &ranges)))
+    }
+
+    /// The same scan for a join that looks for few keys. `columns`: numbers of keys, and the positions of the columns
+    /// that they are compared with; `names`: what the keys are called. `None`: it reads a part of the table already, or
+    /// no index has a column of these.
+    pub(crate) fn for_keys(&self, keys: &Arc<Keys>, columns: &[(usize, usize)], names: &[String]) -> Option<ScanExec> {
+        let narrow = self.keyed.is_some() || self.limit.is_some() || self.is_narrow();
+        let keyed = if narrow { None } else { Keyed::of(self, keys, columns, names) };
+        let (table, scans, outputs) = (self.table.clone(), self.scans.clone(), self.outputs.clone());
+        let scan = ScanExec::new(table, scans, self.schema(), outputs, None, self.role);
+        let (late, filters) = (self.late.clone(), self.filters.clone());
+        Some(ScanExec { late, keyed: Some(Arc::new(keyed?)), filters, ..scan })
+    }
+
+    /// The first rows of the whole table in the order of these columns, by an index; for each whether downwards.
+    pub(crate) fn in_order(&self, by: &[(usize, bool)], rows: usize) -> Option<ScanExec> {
+        let narrow = self.keyed.is_some() || self.late.is_some() || self.limit.is_some() || self.is_narrow();
+        if narrow || !self.filters.is_empty() || self.role != Role::Table || rows > keyed::most_keys(&self.table) {
+            return None;
+        }
+        let column = |(at, down): &(usize, bool)| match self.outputs[*at] {
+            Output::Column(column) => Some((column, *down)),
+            _ => None,
+        };
+        let by: Vec<(usize, bool)> = by.iter().map(column).collect::<Option<_>>()?;
+        let (_, down) = by.first()?;
+        let leads = |index: &&Arc<Index>| {
+            by.len() <= index.columns.len() && by.iter().zip(&index.columns).all(|(by, at)| *by == (*at, *down))
+        };
+        let index = self.table.indexes.iter().find(leads)?.clone();
+        let direction = if *down { ScanDirection::Backward } else { ScanDirection::Forward };
+        let scans = vec![Scan::Index(IndexRange { index, from: Bound::Unbounded, to: Bound::Unbounded, direction })];
+        let (table, outputs) = (self.table.clone(), self.outputs.clone());
+        Some(ScanExec::new(table, scans, self.schema(), outputs, Some(rows), self.role))
     }
 
     pub(crate) fn reads(&self) -> Reads {
@@ -290,6 +341,8 @@ impl ScanExec {
             table,
             scans,
             late: None,
+            keyed: None,
+            filters: vec![],
             outputs,
             limit,
             role,
@@ -385,6 +438,24 @@ fn key_order(range: &IndexRange, schema: &SchemaRef, outputs: &[Output]) -> Opti
     }))
 }
 
+impl ScanExec {
+    /// Rows that are read later come from this moment's snapshot.
+    fn opened(&self, context: &StatementContext) -> Result<Source> {
+        if let Some(keyed) = &self.keyed {
+            let filters = self.late.as_ref().map_or_else(|| Ok(self.filters.clone()), |late| late.settled(false))?;
+            return Ok(Source::Begun(context.try_begin(&self.table).map(Box::new), keyed.clone(), filters));
+        }
+        let scans = match &self.late {
+            Some(late) => late.scans(&self.table)?,
+            None => self.scans.clone(),
+        };
+        Ok(match context.try_scanners(&self.table, &scans) {
+            Some(scanners) => Source::Scanners(scanners),
+            None => Source::Unopened(scans),
+        })
+    }
+}
+
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ranges().as_slice() {
@@ -439,18 +510,11 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         assert_eq!(partition, 0, "a scan has one partition");
         let context = StatementContext::of(&task)?;
-        let scans = match &self.late {
-            Some(late) => late.scans(&self.table)?,
-            None => self.scans.clone(),
-        };
         let one = context.targets.iter().find(|one| self.role == Role::Target(one.target));
         let source = match (one, self.role) {
             (Some(one), _) => Source::Row(Some((one.rid, one.row.clone(), one.version))),
             (None, Role::Given) => Source::Given(0),
-            _ => match context.try_scanners(&self.table, &scans) {
-                Some(scanners) => Source::Scanners(scanners),
-                None => Source::Unopened(scans),
-            },
+            _ => self.opened(&context)?,
         };
         let reading = Reading {
             context,
@@ -460,6 +524,7 @@ impl ExecutionPlan for ScanExec {
             left: self.limit.unwrap_or(usize::MAX),
             full: false,
             source,
+            found: VecDeque::new(),
             metrics: BaselineMetrics::new(&self.metrics, partition),
             reads: self.reads.clone(),
         };
@@ -488,6 +553,8 @@ impl ExecutionPlan for ScanExec {
 
 enum Source {
     Unopened(Vec<Scan>),
+    /// It is for a join that looks for keys, which are not known yet.
+    Begun(Option<Box<Begun>>, Arc<Keyed>, Vec<Expr>),
     /// Those that are left, the one that is read first.
     Scanners(VecDeque<Scanner>),
     Row(Option<(Rid, RowBuf, Version)>),
@@ -524,6 +591,8 @@ struct Reading {
     /// The last batch was as large as one gets.
     full: bool,
     source: Source,
+    /// Rows that come before those of the source.
+    found: VecDeque<FoundRow>,
     metrics: BaselineMetrics,
     reads: Arc<Mutex<Reads>>,
 }
@@ -540,24 +609,24 @@ impl Reading {
         if self.left == 0 {
             return Ok(None);
         }
-        if let Source::Unopened(scans) = &self.source {
-            self.source = Source::Scanners(self.context.scanners(&self.table, scans).await?);
-        }
+        self.open().await?;
+        let most = BATCH_ROWS.min(self.left);
         let rows = match &mut self.source {
+            _ if !self.found.is_empty() => self.found.drain(..most.min(self.found.len())).collect(),
             Source::Scanners(scanners) => {
                 let mut reads = Reads::default();
-                let rows = counting(&mut reads, pin!(next_rows(scanners, BATCH_ROWS.min(self.left)))).await;
+                let rows = counting(&mut reads, pin!(next_rows(scanners, most))).await;
                 *self.reads.lock() += reads;
                 rows.map_err(tunnel)?
             }
             Source::Row(row) => row.take().into_iter().collect(),
             Source::Given(next) => {
-                let rest = self.context.given.iter().skip(*next).take(BATCH_ROWS.min(self.left));
+                let rest = self.context.given.iter().skip(*next).take(most);
                 let rows: Vec<_> = rest.map(|row| (Rid::default(), row.clone(), version_from(0, 0))).collect();
                 *next += rows.len();
                 rows
             }
-            Source::Unopened(_) => unreachable!("opened above"),
+            Source::Unopened(_) | Source::Begun(..) => unreachable!("opened above"),
         };
         if rows.is_empty() {
             return Ok(None);
@@ -567,6 +636,47 @@ impl Reading {
         self.full = rows.len() == BATCH_ROWS;
         self.metrics.record_output(rows.len());
         Ok(Some(self.batch(&rows)?))
+    }
+
+    async fn open(&mut self) -> Result<()> {
+        let scanners = match &mut self.source {
+            Source::Unopened(scans) => self.context.scanners(&self.table, scans).await?,
+            Source::Begun(begun, keyed, filters) => {
+                let begun = match begun.take() {
+                    Some(begun) => *begun,
+                    None => self.context.begin(&self.table).await?,
+                };
+                match keyed.scans(&self.table, filters).filter(|_| begun.may_use_indexes()) {
+                    Some(ranges) => self.looked_up(&begun, ranges).await?,
+                    None => [begun.scan(Scan::Full)].into(),
+                }
+            }
+            _ => return Ok(()),
+        };
+        self.source = Source::Scanners(scanners);
+        Ok(())
+    }
+
+    /// What is left of these ranges behind some rows that are found already; the whole table where they have too many.
+    async fn looked_up(&mut self, begun: &Begun, ranges: Vec<Scan>) -> Result<VecDeque<Scanner>> {
+        let mut left: VecDeque<Scanner> = ranges.into_iter().map(|range| begun.scan(range)).collect();
+        let (mut reads, mut bytes) = (Reads::default(), 0);
+        while bytes < keyed::MOST_BYTES {
+            self.context.cancel.check().map_err(tunnel)?;
+            let rows = counting(&mut reads, pin!(next_rows(&mut left, BATCH_ROWS))).await.map_err(tunnel)?;
+            if rows.is_empty() {
+                break;
+            }
+            bytes += rows.iter().map(|(_, row, _)| row.0.len()).sum::<usize>();
+            self.found.extend(rows);
+            if self.found.len() > keyed::most_rows(&self.table) {
+                self.found.clear();
+                left = [begun.scan(Scan::Full)].into();
+                break;
+            }
+        }
+        *self.reads.lock() += reads;
+        Ok(left)
     }
 
     /// Column by column: one type test per column and batch would need a macro per type; the builder's match is cheap.

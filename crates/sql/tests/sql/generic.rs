@@ -41,6 +41,13 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("int, int", "SELECT id FROM t ORDER BY id LIMIT $1 OFFSET abs($2)"),
     ("int", "SELECT id FROM t WHERE a = (SELECT max(a) FROM t WHERE id < $1) ORDER BY id"),
     ("int", "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM o WHERE o.t = t.id AND o.k = $1) ORDER BY id"),
+    ("int", "SELECT id, (SELECT count(*) FROM o WHERE o.t = t.id) FROM t WHERE a = $1 ORDER BY id"),
+    ("int, int", "SELECT id, (SELECT max(k) FROM o WHERE o.t = t.id AND k < $2) FROM t WHERE a < $1 ORDER BY id"),
+    ("int, int", "SELECT id FROM t WHERE a = $1 AND id NOT IN (SELECT o.t FROM o WHERE o.k = $2) ORDER BY id"),
+    ("int, int", "SELECT id FROM t WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM o WHERE o.t = t.id AND o.k > $2)"),
+    ("int", "SELECT id FROM t WHERE id IN (SELECT o.t FROM o WHERE o.k = $1) ORDER BY id"),
+    ("int", "SELECT EXISTS (SELECT 1 FROM o WHERE o.k = $1), (SELECT count(*) FROM o WHERE at <= now() AND t = $1)"),
+    ("int", "SELECT id, a IN (SELECT o.k FROM o WHERE o.t = $1) FROM t ORDER BY id LIMIT 5"),
     ("int, int", "SELECT id FROM t WHERE id = $1 UNION ALL SELECT k FROM o WHERE o.t = $2 ORDER BY 1"),
     ("int, int", "SELECT a, x FROM t WHERE id < $1 UNION SELECT k, 'o' FROM o WHERE o.t = $2 ORDER BY 1, 2"),
     (

@@ -9,6 +9,7 @@ mod explain;
 mod foreign_keys;
 mod fuzz;
 mod generic;
+mod key_joins;
 mod partitioning;
 mod places;
 mod statements;

@@ -44,7 +44,7 @@ pub(super) struct Node {
 
 /// Nodes that a reader need not see.
 const PASSING: &[&str] =
-    &["CooperativeExec", "CoalesceBatchesExec", "CoalescePartitionsExec", "BufferExec", "PiecesExec"];
+    &["CooperativeExec", "CoalesceBatchesExec", "CoalescePartitionsExec", "BufferExec", "KeysExec", "PiecesExec"];
 
 /// PostgreSQL's names of DataFusion's nodes.
 const NAMES: &[(&str, &str)] = &[
