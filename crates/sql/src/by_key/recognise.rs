@@ -593,7 +593,7 @@ impl Comparing {
 }
 
 /// Whether ORDER BY sorts values of the type as keys are sorted.
-fn has_order(data_type: DataType) -> bool {
+pub(crate) fn has_order(data_type: DataType) -> bool {
     use DataType::*;
     !matches!(data_type, Json | Jsonb | Array(_) | Composite(_))
 }

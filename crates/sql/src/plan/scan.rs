@@ -8,6 +8,7 @@
 //! 4. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one
 //!    has the table's columns and reads not the table but the rows that the statement is given: RETURNING, CHECK,
 //!    EXCLUDED.
+use crate::by_key::has_order;
 use crate::error::tunnel;
 use crate::plan::apply::{settled, takes_values};
 use crate::plan::key_joins::Keys;
@@ -296,7 +297,7 @@ impl ScanExec {
             return None;
         }
         let column = |(at, down): &(usize, bool)| match self.outputs[*at] {
-            Output::Column(column) => Some((column, *down)),
+            Output::Column(column) if has_order(self.table.columns[column].data_type) => Some((column, *down)),
             _ => None,
         };
         let by: Vec<(usize, bool)> = by.iter().map(column).collect::<Option<_>>()?;
