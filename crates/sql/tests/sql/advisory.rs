@@ -132,7 +132,6 @@ async fn parameters_warnings_and_places() {
     a.rows("SELECT x FROM t WHERE pg_try_advisory_lock(x)", &["3"]).await;
     for sql in [
         "SELECT CASE WHEN x > 4 THEN pg_advisory_lock(x) END FROM t",
-        "SELECT coalesce('x', pg_advisory_lock(x)) FROM t",
         "SELECT x FROM t WHERE x > 4 OR pg_advisory_lock(x) IS NULL",
         "SELECT x > 4 AND pg_advisory_xact_lock(x) IS NULL FROM t",
         "SELECT * FROM (SELECT 1 WHERE NOT (true AND pg_advisory_lock(1) IS NULL)) AS q",
@@ -150,6 +149,7 @@ async fn parameters_warnings_and_places() {
     ] {
         b.fails(sql, "0A000").await;
     }
+    b.fails("SELECT coalesce('x', pg_advisory_lock(x)) FROM t", "42804").await;
     a.rows(
         "SELECT objid, mode FROM pg_locks WHERE objid IN (1, 3) AND locktype = 'advisory'",
         &["1|ExclusiveLock", "3|ExclusiveLock"],

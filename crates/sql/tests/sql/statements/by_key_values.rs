@@ -158,7 +158,9 @@ async fn random_values() {
                 c.ok("ROLLBACK", "ROLLBACK").await;
                 answers.push((reply, rows));
             }
-            assert_eq!(answers[0], answers[1], "{sql} {parameters:?}");
+            // PostgreSQL says either, depending on whether it plans for the values.
+            let found_none = answers[1].0 == "Rows([])" && answers[0].0.starts_with("22P02");
+            assert!(found_none || answers[0] == answers[1], "{sql} {parameters:?}: {answers:#?}");
         }
     }
 }

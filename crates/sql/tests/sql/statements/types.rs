@@ -394,7 +394,7 @@ async fn parameters_take_their_types() {
         c.parameters("SELECT 1 FROM t WHERE n > $1 AND c = $2 AND d = $3 AND z < $4 AND s = $5 AND b = $6").await,
         [
             DataType::Numeric(None),
-            DataType::Text,
+            DataType::Char(0),
             DataType::Date,
             DataType::Timestamptz,
             DataType::Int2,
