@@ -26,7 +26,7 @@ mod values;
 
 use change::{Change, Insert};
 use join::Join;
-pub(crate) use recognise::{Use, has_order, recognise, recognise_literals};
+pub(crate) use recognise::{Use, recognise, recognise_literals};
 use select::Select;
 pub(crate) use values::Bound;
 use values::{Cell, batch};

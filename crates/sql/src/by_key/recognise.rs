@@ -17,6 +17,7 @@ use super::{Action, ByKey};
 use crate::parse::among;
 use crate::parse::identity::Identity;
 use crate::parse::locking;
+use crate::plan::key_ranges::has_order;
 use crate::values::{is_sequence, live_columns};
 use std::ops::Range;
 use std::sync::Arc;
@@ -590,12 +591,6 @@ impl Comparing {
             Comparing::GreaterEqual => Comparing::LessEqual,
         }
     }
-}
-
-/// Whether ORDER BY sorts values of the type as keys are sorted.
-pub(crate) fn has_order(data_type: DataType) -> bool {
-    use DataType::*;
-    !matches!(data_type, Json | Jsonb | Array(_) | Composite(_))
 }
 
 /// Whether values of the type that are equal may look different.

@@ -38,6 +38,12 @@ impl Comparison {
     }
 }
 
+/// Whether ORDER BY sorts values of the type as keys are sorted.
+pub(crate) fn has_order(data_type: DataType) -> bool {
+    use DataType::*;
+    !matches!(data_type, Json | Jsonb | Array(_) | Composite(_))
+}
+
 /// Whether the filter can narrow a scan of some index of the table.
 pub(crate) fn usable(table: &Table, filter: &Expr) -> bool {
     comparisons(table, filter).iter().any(|c| table.indexes.iter().any(|index| index.columns.contains(&c.column)))

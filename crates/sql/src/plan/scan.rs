@@ -8,11 +8,10 @@
 //! 4. A *target* provider adds the row's address and version as hidden columns, for UPDATE and DELETE. A *given* one
 //!    has the table's columns and reads not the table but the rows that the statement is given: RETURNING, CHECK,
 //!    EXCLUDED.
-use crate::by_key::has_order;
 use crate::error::tunnel;
 use crate::plan::apply::{settled, takes_values};
 use crate::plan::key_joins::Keys;
-use crate::plan::key_ranges::{choose, usable};
+use crate::plan::key_ranges::{choose, has_order, usable};
 use crate::transaction::StatementContext;
 use crate::values::{ColumnBuilder, live_columns, table_schema};
 use async_trait::async_trait;

@@ -3,7 +3,7 @@ use super::{converted, is_float, is_number};
 use crate::functions::arithmetic::{self, Function};
 use crate::functions::convert::convert;
 use crate::values::decimal::is_decimal;
-use crate::values::{engine_type, is_zoned, to_scalar};
+use crate::values::{arrow_type, engine_type, is_zoned, to_scalar};
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, Subquery};
@@ -26,16 +26,30 @@ pub(super) fn as_doubles(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// A value and a query's one column, where they are compared as plain numerics.
+/// A value and a query's one column, in the type in which PostgreSQL compares them.
 pub(super) fn in_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<()> {
     let types = [value.get_type(schema)?, subquery.subquery.schema().field(0).data_type().clone()];
-    let exact = |t: &ArrowType| is_number(t) && !is_float(t);
-    if types[0] == types[1] || !types.iter().all(exact) || !arithmetic::compared_as_plain(types.iter()) {
-        return Ok(());
+    let Some(to) = compared_in(&types) else { return Ok(()) };
+    if types[0] != arrow_type(to) {
+        *value = convert(std::mem::take(value), to);
     }
-    *value = convert(std::mem::take(value), DataType::Numeric(None));
-    subquery.subquery = converted(&subquery.subquery, &[Some(DataType::Numeric(None))])?;
+    subquery.subquery = converted(&subquery.subquery, &[Some(to)])?;
     Ok(())
+}
+
+/// `None`: DataFusion compares them in the same type.
+fn compared_in(types: &[ArrowType; 2]) -> Option<DataType> {
+    let are_times = types.iter().all(|t| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(_, None)));
+    let are_numbers = types.iter().all(is_number);
+    match () {
+        _ if types[0] == types[1] => None,
+        _ if are_times => Some(DataType::Timestamp),
+        _ if !are_numbers => None,
+        // No operator has such a pair of types, and doubles are preferred.
+        _ if types.iter().any(is_float) => Some(DataType::Float8),
+        _ if arithmetic::compared_as_plain(types.iter()) => Some(DataType::Numeric(None)),
+        _ => None,
+    }
 }
 
 /// Of numerics with precision and scale, or without.
