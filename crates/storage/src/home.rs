@@ -3,7 +3,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod double_write;
-mod syncs;
+pub(crate) mod syncs;
 #[cfg(test)]
 mod tests;
 

@@ -192,8 +192,7 @@ impl Store {
         // Neither writes, so a device of another database is refused untouched.
         let identities = check_identities(&inner.devices, &inner.config, &state);
         let (checked, scanned) = join(identities, inner.log.scan(state.redo_lsn, state.retain_lsn)).await;
-        checked?;
-        scanned?;
+        checked.and(scanned)?;
         inner.disk.start();
         report.torn_pages_restored =
             recovery::restore_torn(&inner.devices, &inner.config, &inner.disk, state.database).await?;
@@ -750,9 +749,8 @@ async fn check_identities(devices: &DeviceSet, config: &StorageConfig, state: &C
         if !may_be_gone {
             return Err(e);
         }
-        let clean = state.clean;
         tracing::warn!(
-            clean,
+            clean = state.clean,
             "the double-write file is made anew ({e}); pages that a crash tore are made again from the log"
         );
     }

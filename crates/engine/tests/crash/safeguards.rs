@@ -91,17 +91,6 @@ fn every_safeguard_of_transactions_is_missed() {
     all_are_missed(&removals, ran);
 }
 
-/// The same by random features and faults: a seed that once failed.
-fn drawn(safeguard: Safeguard) -> Option<String> {
-    let run = |seed| failure(|| crate::swarm::shaped(seed)).map(|e| format!("seed {seed}, {e}"));
-    with_shape(|shape| shape.safeguards = Safeguards::without(safeguard), || [393, 4115].into_iter().find_map(run))
-}
-
-#[test]
-fn every_safeguard_of_syncs_is_missed() {
-    all_are_missed(&[Safeguard::SyncedTogether], drawn);
-}
-
 /// The same by crashes while losers are undone.
 fn met(safeguard: Safeguard) -> Option<String> {
     with_shape(

@@ -107,4 +107,4 @@ impl Drop for UnderWay<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

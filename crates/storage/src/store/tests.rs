@@ -338,10 +338,11 @@ fn every_crash_leaves_a_state_that_was_acknowledged_or_later() {
 #[test]
 fn every_safeguard_is_missed() {
     let crashes = || (100..106).for_each(|seed| crash_history(seed, 13));
-    let without: [(Safeguard, fn()); 23] = [
+    let without: [(Safeguard, fn()); 24] = [
         (Safeguard::DoubleWrite, crashes),
         (Safeguard::CommitSync, crashes),
         (Safeguard::LogBeforeData, crashes),
+        (Safeguard::SyncedTogether, crate::home::syncs::tests::a_sync_waits_for_what_becomes_of_the_others),
         (Safeguard::LogChain, crate::log::tests::a_crash_leaves_a_prefix_with_all_that_was_acknowledged),
         (Safeguard::DurableBefore, a_hole_in_the_log_behind_which_it_was_durable_is_refused),
         (Safeguard::Voiding, tier::a_page_that_changed_is_not_read_from_its_old_frame),

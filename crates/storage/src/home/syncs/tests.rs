@@ -6,7 +6,7 @@ use terrace_device::MemoryDevice;
 use tokio::sync::oneshot::{Receiver, channel};
 
 fn syncs() -> Arc<Syncs> {
-    Syncs::new(Arc::new(MemoryDevice::new("data", 1 << 20)), Purpose::Data, Safeguards::all())
+    Syncs::new(Arc::new(MemoryDevice::new("data", 1 << 20)), Purpose::Data, crate::testing::safeguards())
 }
 
 fn failure() -> Result<(), DeviceError> {
@@ -18,7 +18,7 @@ async fn ends(answer: Receiver<Result<(), DeviceError>>) -> Result<(), DeviceErr
 }
 
 #[test]
-fn a_sync_waits_for_what_becomes_of_the_others() {
+pub(crate) fn a_sync_waits_for_what_becomes_of_the_others() {
     for fails in [false, true] {
         let syncs = syncs();
         let ((end_first, first), (end_second, second)) = (channel(), channel());
