@@ -199,12 +199,15 @@ impl Small {
     }
 }
 
+/// Numbers of keys, and positions among a plan's columns.
+type Columns = Vec<(usize, usize)>;
+
 /// The scan that a join may read by the keys of its left side.
 struct Target {
     /// Numbers of children, from the join's right side down.
     path: Vec<usize>,
     /// Numbers of keys, and the positions of the scan's columns that are compared with them.
-    columns: Vec<(usize, usize)>,
+    columns: Columns,
 }
 
 impl Target {
@@ -226,7 +229,7 @@ fn target_of(join: &HashJoinExec) -> Option<Target> {
 }
 
 /// Invariant 2. `columns`: numbers of keys, and positions among the plan's columns.
-fn target(plan: &Arc<dyn ExecutionPlan>, columns: Vec<(usize, usize)>) -> Option<Target> {
+fn target(plan: &Arc<dyn ExecutionPlan>, columns: Columns) -> Option<Target> {
     // Of the first rows, others would be the first.
     if columns.is_empty() || plan.fetch().is_some() {
         return None;
@@ -239,7 +242,7 @@ fn target(plan: &Arc<dyn ExecutionPlan>, columns: Vec<(usize, usize)>) -> Option
         return below(plan, 0, left).or_else(|| below(plan, 1, right));
     }
     let input = plan.children().first()?.schema();
-    let by = |exprs: &dyn Fn(usize) -> Option<Arc<dyn PhysicalExpr>>| -> Vec<(usize, usize)> {
+    let by = |exprs: &dyn Fn(usize) -> Option<Arc<dyn PhysicalExpr>>| -> Columns {
         let through = columns.iter().filter_map(|(key, at)| Some((*key, column_of(&exprs(*at)?, &input)?)));
         through.collect()
     };
@@ -264,14 +267,14 @@ fn target(plan: &Arc<dyn ExecutionPlan>, columns: Vec<(usize, usize)>) -> Option
     below(plan, 0, columns)
 }
 
-fn below(plan: &Arc<dyn ExecutionPlan>, child: usize, columns: Vec<(usize, usize)>) -> Option<Target> {
+fn below(plan: &Arc<dyn ExecutionPlan>, child: usize, columns: Columns) -> Option<Target> {
     let mut target = target(plan.children().get(child)?, columns)?;
     target.path.insert(0, child);
     Some(target)
 }
 
 /// Columns of a join as those of its sides, where a side's rows may be left out without the others.
-fn sides(join: &HashJoinExec, columns: Vec<(usize, usize)>) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+fn sides(join: &HashJoinExec, columns: Columns) -> (Columns, Columns) {
     use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
     let of_left = join.left().schema().fields().len();
     let (left, right, behind) = match join.join_type() {
