@@ -184,7 +184,7 @@ impl Store {
         }
     }
 
-    /// Everything between the identities and the first caller.
+    /// Everything from the identities to the first caller.
     async fn recover(&self, state: Control, upto: Upto) -> Result<RecoveryReport> {
         let inner = &self.0;
         let mut report =
