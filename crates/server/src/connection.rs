@@ -402,7 +402,10 @@ impl Connection {
             if self.look_up(wire, &prepared, &values, None) {
                 return Ok(());
             }
-            return self.run(wire, &prepared, values).await;
+            let done = wire.watch(pin!(self.session.execute_text(&prepared, values))).await?;
+            if let Some(outcome) = done {
+                return self.tell(wire, outcome?, &prepared).await;
+            }
         }
         let statements = self.session.split(sql)?;
         if statements.is_empty() {
@@ -419,7 +422,7 @@ impl Connection {
                 return Err(EngineError::new("42P02", "there is no parameter $1").into());
             }
             wire.notices(&prepared.notices);
-            self.run(wire, &prepared, vec![]).await?;
+            self.run(wire, &prepared).await?;
         }
         Ok(())
     }
@@ -450,7 +453,7 @@ impl Connection {
     }
 
     /// Runs a statement of the simple protocol.
-    async fn run(&mut self, wire: &mut Wire, prepared: &Arc<Prepared>, values: Vec<Datum>) -> Result<(), Failure> {
+    async fn run(&mut self, wire: &mut Wire, prepared: &Arc<Prepared>) -> Result<(), Failure> {
         // Cursors and portals are one to clients.
         if let Some((name, count)) = prepared.moves()
             && self.session.status() == TxnStatus::InTransaction
@@ -458,7 +461,12 @@ impl Connection {
         {
             return Ok(());
         }
-        let outcome = wire.watch(pin!(self.session.execute(prepared, values))).await??;
+        let outcome = wire.watch(pin!(self.session.execute(prepared, vec![]))).await??;
+        self.tell(wire, outcome, prepared).await
+    }
+
+    /// Answers a statement of the simple protocol.
+    async fn tell(&mut self, wire: &mut Wire, outcome: Outcome, prepared: &Arc<Prepared>) -> Result<(), Failure> {
         if let Some(mut rows) = self.answer(wire, outcome, prepared, |_| false).await? {
             wire.put(Answer::RowDescription(rows.description()));
             let style = self.session.style();

@@ -7,6 +7,7 @@ use crate::session::prepared::Prepared;
 use crate::statement::shared::Shared;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use terrace_env::Nanos;
 use terrace_storage::Reads;
 
@@ -17,6 +18,8 @@ pub(crate) struct Running {
     statement: Arc<Prepared>,
     began: Nanos,
     cost: Mutex<Cost>,
+    /// It is begun once more, and counted then.
+    begins_again: AtomicBool,
 }
 
 impl Running {
@@ -33,6 +36,7 @@ impl Running {
             statement: statement.clone(),
             began,
             cost: Mutex::default(),
+            begins_again: AtomicBool::new(false),
         })
     }
 
@@ -47,6 +51,10 @@ impl Running {
     pub(crate) fn failed(&self) {
         self.cost.lock().failed = true;
     }
+
+    pub(crate) fn begins_again(&self) {
+        self.begins_again.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Running {
@@ -54,7 +62,9 @@ impl Drop for Running {
         let nanos = self.observed.env.now().0.saturating_sub(self.began.0);
         let cost = std::mem::take(self.cost.get_mut());
         let activity = &self.shared.activity;
-        self.observed.record(activity, &self.statement.sql, &self.statement.entry, nanos, &cost);
+        if !self.begins_again.load(Ordering::Relaxed) {
+            self.observed.record(activity, &self.statement.sql, &self.statement.entry, nanos, &cost);
+        }
         activity.settle(self.shared.block(), self.observed.env.unix_micros());
     }
 }

@@ -4,10 +4,13 @@
 //! 1. A statement is kept only if its meaning cannot change. These are BEGIN, COMMIT and ROLLBACK, and statements by
 //!    key, which name the version of the catalogue that they were recognised for.
 //! 2. At most [`MOST`] are kept; then all are dropped. (A client has a few shapes, or any number of them.)
+//! 3. A text without its literals is run by key or not at all. The general way is given the text itself: to the planner
+//!    a literal is not a parameter of the same value (`-10` is `-$1` there, and a number beside a bigint an integer).
 use crate::by_key::Use;
 use crate::plan::bind::Tree;
-use crate::session::Session;
 use crate::session::prepared::Prepared;
+use crate::session::run_by_key::Ran;
+use crate::session::{Outcome, Session};
 use crate::statement::generic::Generics;
 use crate::statement::kind::Kind;
 use crate::{by_key, parse};
@@ -15,7 +18,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use terrace_engine::{Catalog, DataType, Datum};
+use terrace_engine::{Catalog, DataType, Datum, Result};
 use terrace_grammar::{Options, ShapeKind, ShapeLiteral};
 
 /// Statements kept of each kind.
@@ -92,6 +95,26 @@ impl Session {
         let found = style.over(pin!(self.find_shape(sql, &mut shape))).await;
         self.shapes.buffer = shape;
         found
+    }
+
+    /// Runs what [`Session::prepare_text`] has found. `None`: it was not run, and its text is the general way's
+    /// (invariant 3).
+    pub async fn execute_text(&mut self, found: &Arc<Prepared>, values: Vec<Datum>) -> Option<Result<Outcome>> {
+        if values.is_empty() {
+            return Some(self.execute(found, values).await);
+        }
+        let by_key = self.runs_by_key(found, &values)?;
+        let style = self.style();
+        // Boxed as in `execute`.
+        match style.over(Box::pin(self.execute_by_key(found, by_key, &values))).await {
+            Ran::Done(done) => Some(done),
+            Ran::General(running) => {
+                if let Some(running) = running {
+                    running.begins_again();
+                }
+                None
+            }
+        }
     }
 
     async fn find_shape(&mut self, sql: &str, text: &mut String) -> Option<(Arc<Prepared>, Vec<Datum>)> {

@@ -86,8 +86,23 @@ impl Client {
         statement: &Arc<Prepared>,
         parameters: Vec<Datum>,
     ) -> Result<Reply, EngineError> {
+        let outcome = self.session.execute(statement, parameters).await?;
+        self.reply(statement, outcome).await
+    }
+
+    /// As the simple protocol runs a text.
+    pub(crate) async fn text(&mut self, sql: &str) -> Result<Reply, EngineError> {
+        if let Some((statement, values)) = self.session.prepare_text(sql).await
+            && let Some(outcome) = self.session.execute_text(&statement, values).await
+        {
+            return self.reply(&statement, outcome?).await;
+        }
+        self.run(sql).await
+    }
+
+    async fn reply(&mut self, statement: &Arc<Prepared>, outcome: Outcome) -> Result<Reply, EngineError> {
         let sql = &statement.sql;
-        match self.session.execute(statement, parameters).await? {
+        match outcome {
             Outcome::Empty => Ok(Reply::Empty),
             Outcome::CopyIn(_) | Outcome::CopyOut { .. } => panic!("{sql}: COPY has tests of its own"),
             Outcome::Command { tag, notices } => match notices.first() {

@@ -47,7 +47,7 @@ async fn answer(c: &mut Client, way: Way, table: &str, statement: &str, by_key: 
                 let metadata: BTreeMap<_, _> = field.metadata().iter().collect();
                 answer.push(format!("{} {} {metadata:?}", field.name(), field.data_type()));
             }
-            c.execute(&prepared, values).await
+            if way == Way::Text { c.text(&sql).await } else { c.execute(&prepared, values).await }
         }
     };
     answer.push(match reply {
@@ -337,6 +337,29 @@ async fn an_insert_of_many_rows_lets_others_in() {
     assert_eq!(*ended.lock(), ["look-up", "insert"]);
     a.ok("COMMIT", "COMMIT").await;
     b.rows("SELECT count(*) FROM t", &["1001"]).await;
+}
+
+/// What is too long to be run by key is planned with the literals of its text, not with parameters in their place.
+#[tokio::test]
+async fn a_long_range_is_planned_with_its_literals() {
+    let mut c = Client::new(&database().await);
+    c.ok("CREATE TABLE t (a int PRIMARY KEY, b int, v bigint)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t SELECT g, g, 0 FROM generate_series(1, 1500) g", "INSERT 0 1500").await;
+    let one = |row: &str| Reply::Rows(vec![row.into()]);
+    for (text, answer) in [
+        ("SELECT count(*) FROM t WHERE a > -10", one("1500")),
+        ("SELECT sum(b) FROM t WHERE a BETWEEN -10 AND 1400", one("980700")),
+        ("SELECT a, -1 FROM t WHERE a >= 1 ORDER BY b LIMIT 1", one("1|-1")),
+        ("SELECT count(*) FROM t JOIN t u ON u.a = t.a WHERE t.a > -3", one("1500")),
+        ("UPDATE t SET b = b + -1, v = v - 2 WHERE a >= 0", Reply::Tag("UPDATE 1500".into())),
+        ("UPDATE t SET v = v + 1 WHERE a > -1", Reply::Tag("UPDATE 1500".into())),
+        ("SELECT sum(b), sum(v) FROM t", one("1124250|-1500")),
+        ("UPDATE t SET b = -1 WHERE a > 0", Reply::Tag("UPDATE 1500".into())),
+        ("SELECT min(b), max(b) FROM t", one("-1|-1")),
+        ("DELETE FROM t WHERE a > -2000", Reply::Tag("DELETE 1500".into())),
+    ] {
+        assert_eq!(c.text(text).await.unwrap(), answer, "{text}");
+    }
 }
 
 /// A shape is used for other literals, and each literal is judged by itself.

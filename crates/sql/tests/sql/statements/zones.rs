@@ -117,15 +117,7 @@ async fn stored_values_by_key_and_by_plan() {
         c.ok(&format!("SET TimeZone = '{zone}'"), "SET").await;
         c.execute(&insert, vec![Datum::Int4(id)]).await.unwrap();
         // The same text again, in another zone.
-        let (text, values) =
-            match c.session.prepare_text("INSERT INTO t (id, at) VALUES (77, '2024-07-01 12:00')").await {
-                Some(known) => known,
-                None => (
-                    c.session.prepare("INSERT INTO t (id, at) VALUES (77, '2024-07-01 12:00')", &[]).await.unwrap(),
-                    vec![],
-                ),
-            };
-        c.execute(&text, values).await.unwrap();
+        c.text("INSERT INTO t (id, at) VALUES (77, '2024-07-01 12:00')").await.unwrap();
         c.rows(
             "SELECT count(*) FROM t a, t b WHERE a.id = 77 AND b.id <> 77 AND a.at = b.at AND b.l = now()::timestamp",
             &["0"],
