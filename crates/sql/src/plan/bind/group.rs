@@ -5,6 +5,8 @@
 //!    is refused (42803), also where a subquery names it, unless the groups decide it: those of a table whose primary
 //!    key is grouped by.
 //! 3. A column that is grouped by keeps its name: what refers to it from a subquery goes on doing so.
+//! 4. A column that cannot be NULL in its table can be above several sets of groups: what stands there, queries within
+//!    included, is bound over columns that can.
 use super::outer_aggregates::{left_to, with_left};
 use super::scope::{Clause, Scope};
 use super::select::Parts;
@@ -12,7 +14,7 @@ use super::{Binder, Result, fail, unsupported, wrong};
 use crate::functions::aggregates::sorting_for_itself;
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, GroupingSet, InSubquery, SetComparison, Sort as By};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
@@ -20,6 +22,20 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuil
 use std::sync::Arc;
 use terrace_engine::EngineError;
 use terrace_grammar::statement::{self as tree, At, ExprKind, Group, Literal, Select};
+
+/// The columns of FROM as what stands above the groups sees them (invariant 4).
+pub(super) fn above(select: &Select, schema: &DFSchemaRef) -> Result<DFSchemaRef> {
+    let mut items = select.group.iter().flat_map(|group| &group.items);
+    if items.all(|item| matches!(item, Group::Expr(_))) {
+        return Ok(schema.clone());
+    }
+    let fields = schema.iter().map(|(name, field)| {
+        let field = field.as_ref().clone().with_nullable(true);
+        (name.cloned(), Arc::new(field))
+    });
+    let left_out = DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?;
+    Ok(Arc::new(left_out))
+}
 
 /// PostgreSQL's bounds.
 const CUBE_MAX: usize = 12;

@@ -9,7 +9,7 @@
 use super::expr::symbol;
 use super::query::Around;
 use super::scope::{Clause, Scope};
-use super::{Binder, Bound, Result, fail, from, group_queries, system, unsupported, wrong};
+use super::{Binder, Bound, Result, fail, from, group, group_queries, system, unsupported, wrong};
 use crate::parse::titles;
 use crate::plan::naming::shown;
 use datafusion::common::Column;
@@ -75,7 +75,7 @@ impl Order {
 impl Binder<'_> {
     pub(super) fn select(&self, query: &Query, select: &Select, around: Around<'_>) -> Result<Bound> {
         let source = self.from(&select.from, around)?;
-        let scope = Scope::new(&source, around.scope, around.ctes);
+        let mut scope = Scope::new(&source, around.scope, around.ctes);
         scope.selects.set(true);
         if source.empty
             && let Some(nothing) = self.without_rows(select, &scope)?
@@ -88,6 +88,7 @@ impl Binder<'_> {
             let filter = if self.of_system.get() { system::without_implied(filter) } else { filter };
             plan = LogicalPlanBuilder::from(plan).filter(filter)?.build()?;
         }
+        scope.schema = group::above(select, &scope.schema)?;
         let before = scope.named.borrow().len();
         scope.queries.replace(group_queries::has_queries(select).then(Vec::new));
         let mut parts = self.parts(query, select, &scope)?;
