@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use terrace_engine::Database;
 use terrace_env::memory::Limit;
+use tracing::warn;
 
 /// A database with its SQL machinery; cheap to clone.
 #[derive(Clone)]
@@ -71,7 +72,8 @@ impl SqlDatabase {
     /// Queries take the memory that they need: there is nowhere to spill to.
     pub fn new(engine: Database) -> SqlDatabase {
         let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-        SqlDatabase::build(engine, RuntimeEnvBuilder::new().with_disk_manager_builder(disk), SORT_RESERVE)
+        let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc();
+        SqlDatabase::build(engine, runtime.expect("nothing that is made can fail"), SORT_RESERVE)
     }
 
     /// Statements may have that many bytes of memory for their intermediate results, all together; one that needs more
@@ -85,19 +87,31 @@ impl SqlDatabase {
     }
 
     /// Sorts and aggregates that need more memory than they may have go on in temporary files; what cannot fails with
-    /// 53200, and with 53100 where the files have no room either.
+    /// 53200, and with 53100 where the files have no room either. Where no file can be made at all, as on a full disk,
+    /// what needs one fails (53200): the database can be used, not least to delete something.
     pub fn with_spill(engine: Database, spill: Spill) -> SqlDatabase {
+        let directory = spill.directory.clone();
         let disk = DiskManagerBuilder::default()
             .with_mode(DiskManagerMode::Directories(vec![spill.directory]))
             .with_max_temp_directory_size(spill.capacity);
         let runtime =
             RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(memory_pool(spill.memory));
-        let database = SqlDatabase::build(engine, runtime, sort_reserve(spill.memory));
-        SqlDatabase { memory: memory_limit(spill.memory), ..database }
+        match runtime.build_arc() {
+            Ok(runtime) => {
+                let database = SqlDatabase::build(engine, runtime, sort_reserve(spill.memory));
+                SqlDatabase { memory: memory_limit(spill.memory), ..database }
+            }
+            Err(error) => {
+                let directory = directory.display();
+                warn!(
+                    "queries that outgrow memory fail until the next start: no file can be made in {directory}: {error}"
+                );
+                SqlDatabase::new(engine).limit_memory(spill.memory)
+            }
+        }
     }
 
-    fn build(engine: Database, runtime: RuntimeEnvBuilder, sort_reserve: usize) -> SqlDatabase {
-        let runtime = runtime.build_arc().expect("a runtime environment of plain settings");
+    fn build(engine: Database, runtime: Arc<RuntimeEnv>, sort_reserve: usize) -> SqlDatabase {
         let state = planner::base_state(runtime, sort_reserve);
         let observed = Observed::new(engine.env().clone());
         let (state, name) = (Arc::new(state), pgcatalog::DATABASE.into());

@@ -1,6 +1,6 @@
 //! What values and lists in a statement may take.
 use crate::common::{Client, Reply, database};
-use terrace_sql::SqlDatabase;
+use terrace_sql::{Spill, SqlDatabase};
 
 const MIB: usize = 1 << 20;
 
@@ -253,4 +253,20 @@ async fn n48_a_timeout_ends_planning() {
     c.fails(&joined, "57014").await;
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     cancels.join().unwrap();
+}
+
+/// Where no temporary file can be made, as on a full disk, the database is there all the same.
+#[tokio::test]
+async fn without_temporary_files() {
+    let file = std::env::temp_dir().join(format!("terrace-no-directory-{}", std::process::id()));
+    std::fs::write(&file, b"").unwrap();
+    let spill = Spill { directory: file.join("temp"), capacity: 1 << 30, memory: 4 * MIB };
+    let mut c = Client::new(&SqlDatabase::with_spill(database().await.engine, spill));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(one(&mut c, "SELECT sum(n) FROM generate_series(1, 100) AS g(n)").await, "5050");
+    c.ok("CREATE TABLE t (a int PRIMARY KEY, b text)", "CREATE TABLE").await;
+    c.ok("INSERT INTO t SELECT n, repeat('x', 200) || n FROM generate_series(1, 50000) AS g(n)", "INSERT 0 50000")
+        .await;
+    c.fails("SELECT count(*) FROM (SELECT b FROM t ORDER BY b DESC OFFSET 1) s", "53200").await;
+    c.ok("DELETE FROM t WHERE a > 10", "DELETE 49990").await;
 }
