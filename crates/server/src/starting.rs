@@ -66,20 +66,20 @@ async fn accept(listener: TcpListener, starting: Arc<Starting>) -> TcpListener {
 }
 
 async fn answer(starting: Arc<Starting>, socket: TcpStream, peer: SocketAddr, seat: Seat) {
-    let mut wire = Wire::new(socket, peer, starting.stopping.clone());
+    // Who is about to ask is not cut off when the opening ends: libpq cannot read an answer to what it has not asked.
+    let (_held, never) = watch::channel(false);
+    let mut wire = Wire::new(socket, peer, never);
     let talk = async {
         let asked = tokio::time::timeout(DEADLINE, opening(&mut wire, starting.tls.as_ref())).await;
-        match asked.unwrap_or(Err(Failure::Gone)) {
+        let error = match asked.unwrap_or(Err(Failure::Gone)) {
             Ok(Opened::Cancel { .. }) | Err(Failure::Gone) => return,
-            Err(Failure::Fatal(e) | Failure::Statement(e)) if e.state.0 != "57P01" => {
-                wire.end(Failure::Fatal(e)).await;
-                return;
+            Err(Failure::Fatal(error) | Failure::Statement(error)) => error,
+            Ok(Opened::Startup { .. }) => {
+                let error = EngineError::new("57P03", "the database system is starting up");
+                error.with_detail((starting.progress)())
             }
-            // Who has not asked yet when the opening is over may as well come again.
-            Ok(Opened::Startup { .. }) | Err(_) => {}
-        }
-        let error = EngineError::new("57P03", "the database system is starting up");
-        wire.end(Failure::Fatal(error.with_detail((starting.progress)()))).await;
+        };
+        wire.end(Failure::Fatal(error)).await;
     };
     tokio::select! {
         biased;

@@ -96,8 +96,6 @@ async fn f11_clients_are_told_that_the_database_starts() {
     slow.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").await.unwrap();
     assert_eq!(soon(slow.read_u8()).await.unwrap(), b'N');
     open.send(()).unwrap();
-    // One that had not said what it wants is told to come again.
-    assert_eq!(error_state(&soon(messages(&mut slow)).await).as_deref(), Some("57P03"));
     let (client, connection) = loop {
         match soon(config.connect(NoTls)).await {
             Ok(connected) => break connected,
@@ -106,6 +104,14 @@ async fn f11_clients_are_told_that_the_database_starts() {
     };
     background(async { drop(connection.await) });
     assert_eq!(rows(&client, "SELECT 1").await.unwrap(), ["1"]);
+    // Those that had not said what they want are answered when they do, and not before.
+    let mut last = silent.pop().unwrap();
+    last.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").await.unwrap();
+    assert_eq!(soon(last.read_u8()).await.unwrap(), b'N', "the answer to SSLRequest");
+    for mut late in [slow, last] {
+        late.write_all(b"\0\0\0\x16\0\x03\0\0user\0terrace\0\0").await.unwrap();
+        assert_eq!(error_state(&soon(messages(&mut late)).await).as_deref(), Some("57P03"));
+    }
     drop(stop);
     soon(serving).await.unwrap();
 }
