@@ -27,6 +27,7 @@ WHOLE = (OIDS["int2"], OIDS["int4"], OIDS["int8"])
 NUMERIC, FLOATS = OIDS["numeric"], (OIDS["float4"], OIDS["float8"])
 NUMBERS, STRINGS = (*WHOLE, NUMERIC, *FLOATS), (OIDS["text"], OIDS["varchar"], OIDS["bpchar"])
 PADDED = OIDS["bpchar"]
+ARRAYS = tuple(oid for name, oid in OIDS.items() if name.endswith("[]"))
 # After these, digits are as many as each server chooses.
 # One of several equal values stands for them all, or comes first: 0 or -0.
 FOLDS = re.compile(r"GROUP BY|LIMIT|FETCH|DISTINCT|UNION|INTERSECT|EXCEPT|USING|NATURAL|min\(|max\(|greatest\(|least\(", re.I)
@@ -194,6 +195,9 @@ def value(data, type, binary, exact, zeros, sums):
         return Decimal(int.from_bytes(data, "big", signed=True)) if binary else Decimal(data.decode())
     if type == OIDS["interval"] and zeros:
         return length(data, binary)
+    if type in ARRAYS and binary:
+        # Without the flag "some element is NULL": PostgreSQL's slices keep it of the array that they are cut from.
+        return data[:4] + data[8:]
     if type != NUMERIC and type not in FLOATS:
         return data
     try:

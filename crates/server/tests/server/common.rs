@@ -111,5 +111,5 @@ pub async fn waits<T>(statement: &mut (impl Future<Output = T> + Unpin)) {
 
 /// Awaits what must not wait for long any more.
 pub async fn soon<T>(statement: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), statement).await.expect("the statement must go on")
+    tokio::time::timeout(Duration::from_secs(60), statement).await.expect("the statement must go on")
 }
