@@ -200,8 +200,15 @@ impl EngineError {
     /// Of bytes that are no UTF-8: names the first that is wrong.
     pub fn not_utf8(bytes: &[u8]) -> EngineError {
         let at = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| 0);
-        let byte = bytes.get(at).copied().unwrap_or_default();
-        EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"))
+        // As many as its first byte says.
+        let length = match bytes.get(at) {
+            Some(0xc0..=0xdf) => 2,
+            Some(0xe0..=0xef) => 3,
+            Some(0xf0..=0xf7) => 4,
+            _ => 1,
+        };
+        let shown: Vec<String> = bytes.iter().skip(at).take(length).map(|byte| format!("0x{byte:02x}")).collect();
+        EngineError::new("22021", format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")))
     }
     pub fn lock_timeout() -> EngineError {
         EngineError::new("55P03", "canceling statement due to lock timeout")

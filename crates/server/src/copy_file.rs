@@ -28,6 +28,10 @@ impl CopyFile {
         const HINT: &str = "COPY FROM instructs the server to read a file. You may want a client-side facility such as \
                             psql's \\copy.";
         let (opened, path) = apart(path, |path| {
+            // PostgreSQL looks in its own directory, where Terrace keeps no files of users.
+            if !std::path::Path::new(path.as_str()).is_absolute() {
+                return Err(std::io::Error::from_raw_os_error(2)); // ENOENT
+            }
             let file = File::open(path)?;
             let found = file.metadata()?;
             let bytes = if found.is_file() { found.len() } else { 0 };

@@ -75,11 +75,13 @@ async fn a_header_that_has_to_match() {
     };
     assert_eq!(copied("", "text", "id\tv\tw\tx\n1\ta\tb\t1.5\n").await.unwrap(), 1);
     assert_eq!(copied("(w, id)", "csv", "w,\"id\"\nq,2\n").await.unwrap(), 1);
-    assert_eq!(copied("(w, id)", "csv", "").await.unwrap(), 0);
+    assert_eq!(copied("", "text", "id\tv\tw\tx\n").await.unwrap(), 0);
     for (format, data, message) in [
         ("text", "id\tw\n", "column name mismatch in header line field 1: got \"id\", expected \"w\""),
         ("text", "w\t\\N\n", "column name mismatch in header line field 2: got null value (\"\\N\"), expected \"id\""),
         ("csv", "w\n", "wrong number of fields in header line: got 1, expected 2"),
+        ("csv", "", "wrong number of fields in header line: got 1, expected 2"),
+        ("text", "", "wrong number of fields in header line: got 1, expected 2"),
         ("csv", "w,id,v\n", "wrong number of fields in header line: got 3, expected 2"),
     ] {
         let error = copied("(w, id)", format, data).await.unwrap_err();
@@ -102,8 +104,8 @@ async fn bad_rows_say_where_and_leave_nothing() {
         ("99999999999\ta\tb\t1\n", "22003", "COPY t, line 1, column id: \"99999999999\""),
         ("1\ta\tb\t1\n1\ta\tb\t1\n", "23505", "COPY t, line 2"),
         ("1\ta\t\\N\t1\n", "23502", "COPY t, line 1"),
-        ("1\t\\xff\tb\t1\n", "22021", "COPY t, line 1, column v: \"\""),
-        ("1\t\\0\tb\t1\n", "22021", "COPY t, line 1, column v: \"\0\""),
+        ("1\t\\xff\tb\t1\n", "22021", "COPY t, line 1: \"1\t\\xff\tb\t1\""),
+        ("1\t\\0\tb\t1\n", "22021", "COPY t, line 1: \"1\t\\0\tb\t1\""),
     ] {
         let error = send(&client, "COPY t FROM STDIN", &[data]).await.expect_err(data);
         let error = error.as_db_error().unwrap_or_else(|| panic!("{data:?}: {error}"));
@@ -111,6 +113,21 @@ async fn bad_rows_say_where_and_leave_nothing() {
         assert_eq!(error.where_().map(|w| w.replace('\u{fffd}', "\0")), Some(context.to_owned()), "{data:?}: {error}");
     }
     assert_eq!(rows(&client, "SELECT count(*) FROM t").await.unwrap(), ["0"]);
+}
+
+#[tokio::test]
+async fn a_line_is_a_text_before_its_backslashes_are_looked_at() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    table(&client).await;
+    // A letter of which one half is written as `\xc3` or `\xA9`.
+    for line in [&b"1\t\xc3\\xA9\tb\t1\n"[..], b"1\t\\xc3\xa9\tb\t1\n", b"1\t\\\xff\tb\t1\n"] {
+        let mut sink = pin!(client.copy_in::<_, Bytes>("COPY t FROM STDIN").await.unwrap());
+        sink.send(Bytes::copy_from_slice(line)).await.unwrap();
+        assert_eq!(state(sink.finish().await), "22021", "{line:?}");
+    }
+    assert_eq!(send(&client, "COPY t FROM STDIN", &["1\t\\xc3\\xA9\tb\t1\n2\t\\é\tb\t1\n"]).await.unwrap(), 2);
+    assert_eq!(rows(&client, "SELECT DISTINCT v FROM t").await.unwrap(), ["é"]);
 }
 
 #[tokio::test]

@@ -223,9 +223,9 @@ impl Run<'_> {
             return Err(EngineError::new("42501", message)
                 .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."));
         }
-        if !std::path::Path::new(path).is_absolute() {
-            let message = format!("relative path not allowed for COPY {verb} file");
-            return Err(EngineError::new("42602", message).with_hint("Name the file from the root of the file system."));
+        if !from && !std::path::Path::new(path).is_absolute() {
+            let error = EngineError::new("42602", "relative path not allowed for COPY to file");
+            return Err(error.with_hint("Name the file from the root of the file system."));
         }
         Ok(path.to_owned())
     }
@@ -460,7 +460,13 @@ impl CopyIn {
         loop {
             let line = match lines.next(at_end) {
                 Ok(Some(line)) => line,
-                Ok(None) => return Ok(None),
+                // What has no line has an empty one where the header is.
+                Ok(None) => {
+                    let headless = at_end && lines.number() == 0 && self.target.format.matched;
+                    let empty = headless.then_some(lines::Line { number: 1, bytes: b"" });
+                    let row = empty.map_or(Ok(None), |line| self.target.row(line, fields));
+                    return row.map(|_| None).map_err(|e| self.target.at_line(1, e));
+                }
                 Err(e) => return Err(self.target.at_line(lines.number(), e)),
             };
             let row = clock::scope(now, || self.target.row(line, fields)).0;
@@ -618,11 +624,13 @@ impl Target {
     }
 
     /// HEADER MATCH: 22P04 where the line is not the columns' names.
-    fn match_header(&self, fields: &Fields) -> Result<()> {
-        if !self.format.matched {
+    fn match_header(&self, line: &lines::Line<'_>, fields: &Fields) -> Result<()> {
+        let nothing = self.columns.is_empty() && line.bytes.is_empty();
+        if !self.format.matched || nothing {
             return Ok(());
         }
-        let differs = |message: String| Err(EngineError::new("22P04", message));
+        let context = || format!(": {}", line.shown());
+        let differs = |message: String| Err(EngineError::new("22P04", message).with_context(context()));
         if fields.len() != self.columns.len() {
             let (got, expected) = (fields.len(), self.columns.len());
             return differs(format!("wrong number of fields in header line: got {got}, expected {expected}"));
@@ -642,9 +650,10 @@ impl Target {
 
     /// The row of a line; `None`: the line is a header. The context of an error begins after the line number.
     fn row(&self, line: lines::Line<'_>, fields: &mut Fields) -> Result<Option<Vec<Datum>>> {
+        std::str::from_utf8(line.bytes).map_err(|_| EngineError::not_utf8(line.bytes))?;
         fields.split(line.bytes, &self.format)?;
         if line.number == 1 && self.format.header {
-            return self.match_header(fields).map(|()| None);
+            return self.match_header(&line, fields).map(|()| None);
         }
         let mut row = self.base.clone();
         for (i, at) in self.columns.iter().enumerate() {
@@ -657,6 +666,10 @@ impl Target {
                 field.map(|bytes| std::str::from_utf8(bytes).map_err(|_| EngineError::not_utf8(bytes))).transpose();
             let value = text.and_then(|text| text.map_or(Ok(Datum::Null), |text| column.data_type.parse(text)));
             row[*at] = value.map_err(|e| {
+                // What backslashes made of the line is no text: that is known before the columns are.
+                if e.state.0 == "22021" {
+                    return e.with_context(format!(": {}", line.shown()));
+                }
                 let shown = field.map_or("null input".into(), lines::shown);
                 e.with_context(format!(", column {}: {shown}", column.name))
             })?;
