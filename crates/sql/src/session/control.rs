@@ -18,7 +18,7 @@ use std::sync::Arc;
 use terrace_engine::types::{Interval, Zone};
 use terrace_engine::{Datum, EngineError, Isolation, Result};
 use terrace_grammar::statement::{
-    Isolation as Level, Name, OfSetting, Set, SetConstraints, SetTransaction, SettingValue, SettingValueKind,
+    Isolation as Level, Maintain, Name, OfSetting, Set, SetConstraints, SetTransaction, SettingValue, SettingValueKind,
     Transaction, TransactionKind, TransactionMode,
 };
 
@@ -73,13 +73,7 @@ impl Session {
             Command::Declare(declare) => Box::pin(self.declare(prepared, declare, parameters, token)).await,
             Command::Fetch(fetch) => Box::pin(self.fetch(fetch, token)).await,
             Command::Close(name) => self.close_cursor(name),
-            Command::Vacuum(vacuum) => match token.run(Box::pin(self.vacuum(vacuum))).await? {
-                false => Ok(self::command("VACUUM")),
-                true => {
-                    let done = self.in_transaction(prepared, ("VACUUM", Task::Analyze(vacuum)), parameters, token);
-                    Ok(Box::pin(done).await?.into_outcome(self, prepared.depth, token))
-                }
-            },
+            Command::Vacuum(vacuum) => Box::pin(self.vacuum_statement(prepared, vacuum, parameters, token)).await,
             Command::Lock(lock) => {
                 if !self.shared.block().is_transaction_block() {
                     return Err(EngineError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
@@ -89,6 +83,28 @@ impl Session {
             }
             Command::AlterSystem(alter) => token.run(Box::pin(self.alter_system(alter))).await,
         }
+    }
+
+    async fn vacuum_statement(
+        &mut self,
+        prepared: &Prepared,
+        vacuum: &Maintain,
+        parameters: &[Datum],
+        token: &Arc<CancelToken>,
+    ) -> Result<Outcome> {
+        let (rest, mut told) = token.run(Box::pin(self.vacuum(vacuum))).await?;
+        let mut done = match &rest {
+            None => command("VACUUM"),
+            Some(rest) => {
+                let done = self.in_transaction(prepared, ("VACUUM", Task::Analyze(rest)), parameters, token);
+                Box::pin(done).await?.into_outcome(self, prepared.depth, token)
+            }
+        };
+        if let Outcome::Command { notices, .. } = &mut done {
+            told.append(notices);
+            *notices = told;
+        }
+        Ok(done)
     }
 
     async fn transaction_command(&mut self, transaction: &Transaction) -> Result<Outcome> {

@@ -3,6 +3,7 @@
 //! 1. VACUUM purges every finished transaction that no snapshot needs, of all tables: histories are kept by
 //!    transaction, not by table. If it is cancelled, purge goes on in the background. There is no
 //!    FULL (pages of a heap are not moved), and nothing to freeze (transaction ids do not wrap).
+use crate::access::Actor;
 use crate::error::{missing_relation, no_table, unsupported};
 use crate::parse;
 use crate::statement::ddl::find_index;
@@ -13,7 +14,7 @@ use crate::statement::run::Run;
 use crate::values::is_sequence;
 use std::sync::Arc;
 use terrace_engine::catalog::access::Rights;
-use terrace_engine::{EngineError, LockMode, RelationName, Result, Table};
+use terrace_engine::{Catalog, EngineError, LockMode, RelationName, Result, Table};
 use terrace_grammar::statement::{LockTables, Maintain, TableLock, Truncate};
 
 fn referenced(table: &Table, referring: &Table) -> EngineError {
@@ -57,6 +58,26 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// What is told of a relation that VACUUM or ANALYZE passes over; `None`: it does not. 42P01
+pub(crate) fn skipped(
+    verb: &str,
+    actor: &Actor,
+    name: &RelationName,
+    catalog: &Catalog,
+) -> Result<Option<EngineError>> {
+    let index = find_index(catalog, name).map(|(table, _)| table.oid);
+    let (table, view) = (catalog.table(name), catalog.view(name));
+    let found = table.map(|table| table.oid).or(view.map(|view| view.oid)).or(index);
+    let oid = found.ok_or_else(|| missing_relation(catalog, name))?;
+    let own = &name.name;
+    let why = match table {
+        _ if !actor.owns(catalog, oid) => format!("only table or database owner can {verb} it"),
+        Some(table) if !is_sequence(table) => return Ok(None),
+        _ => format!("cannot {verb} non-tables or special system tables"),
+    };
+    Ok(Some(notice("01000", format!("skipping \"{own}\" --- {why}"))))
 }
 
 impl Run<'_> {
@@ -186,22 +207,20 @@ impl Run<'_> {
             loop {
                 let version = self.engine.catalog().version();
                 let catalog = self.begin_statement().await;
-                let Some(table) = catalog.table(&one) else {
-                    if catalog.view(&one).is_some() {
-                        let message =
-                            format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", one.name);
-                        notices.push(notice("01000", message));
-                    } else if !all {
-                        return Err(no_table(&catalog, &one));
-                    }
-                    break;
-                };
-                if !self.info.actor(&catalog).owns(&catalog, table.oid) {
-                    let message =
-                        format!("skipping \"{}\" --- only table or database owner can analyze it", table.name);
-                    notices.extend((!all).then(|| notice("01000", message)));
-                    break;
+                if !all {
+                    self.info.permit_lookup(&catalog, &one)?;
                 }
+                match skipped("analyze", &self.info.actor(&catalog), &one, &catalog) {
+                    Ok(None) => {}
+                    // Of all tables those are meant that are there, and that the role may analyze.
+                    _ if all => break,
+                    Ok(told) => {
+                        notices.extend(told);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+                let Some(table) = catalog.table(&one) else { return Err(no_table(&catalog, &one)) };
                 let analyze = async { self.cell.lock().await.open().analyze(table).await };
                 match self.cancel.run(analyze).await {
                     Ok(_) => break,
