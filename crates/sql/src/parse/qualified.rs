@@ -41,7 +41,7 @@ pub(crate) fn edited(text: &str, mut edits: Vec<Edit>) -> String {
 }
 
 /// A user's type: where it is, its name and its oid.
-fn type_in(name: &TypeName, catalog: &Catalog) -> Option<(Space, String, u32)> {
+pub(crate) fn type_in(name: &TypeName, catalog: &Catalog) -> Option<(Space, String, u32)> {
     if known(name).is_ok() {
         return None;
     }

@@ -202,5 +202,5 @@ fn refuse_read(name: &str, of: CompositeType, change: &Change, catalog: &Catalog
     if let Some(domain) = catalog.domains().find(reads) {
         return Err(unsupported(format!("{doing}, which domain {} has in it,", domain.name)));
     }
-    refuse_named(catalog, &doing, |text| text.casts_to(name) || text.reads(own, catalog))
+    refuse_named(catalog, &doing, |text| text.casts_to((own.pg_oid(), name), catalog) || text.reads(own, catalog))
 }

@@ -191,7 +191,7 @@ impl Run<'_> {
         match part {
             None => {
                 refuse_named(&catalog, &format!("renaming domain {}", domain.name), |text| {
-                    text.casts_to(&domain.name)
+                    text.casts_to((domain.oid, &domain.name), &catalog)
                 })?;
                 new.name = new_name(to)?;
             }
@@ -235,11 +235,11 @@ impl Run<'_> {
         notices: &mut Notices,
     ) -> Result<()> {
         let what = format!("type {}", shown_type(domain.oid, (domain.space, &domain.name), catalog));
-        refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to(&domain.name))?;
+        refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to((domain.oid, &domain.name), catalog))?;
         let columns = columns_of(catalog, domain);
         let over = over(catalog, domain);
         for own in &over {
-            refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to(&own.name))?;
+            refuse_named(catalog, &format!("dropping {what}"), |text| text.casts_to((own.oid, &own.name), catalog))?;
         }
         let shown = |own: &Arc<Domain>| format!("type {}", shown_type(own.oid, (own.space, &own.name), catalog));
         let of_columns = columns.iter().map(|(table, at)| shown_column(table, *at, catalog));

@@ -5,8 +5,9 @@
 //!    other name (0A000), and a type that a text has in it does not go (2BP01).
 use crate::error::unsupported;
 use crate::parse;
-use crate::parse::qualified::{shown_relation, shown_type};
+use crate::parse::qualified::{shown_relation, shown_type, type_in};
 use crate::parse::stored::Stored;
+use crate::parse::types::known;
 use crate::statement::composites::has_within;
 use crate::statement::ddl::check_name;
 use crate::statement::outcome::notice;
@@ -21,7 +22,7 @@ use terrace_engine::{
 };
 use terrace_grammar::quoted;
 use terrace_grammar::statement::{
-    AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, walk,
+    AlterEnum, CreateEnum, Drop, EnumChange, Expr, ExprKind, Literal, Name, Node, Statement, TypeName, walk,
 };
 use terrace_storage::ObjectId;
 
@@ -60,8 +61,10 @@ impl Run<'_> {
                 self.cancel.run(add).await?;
             }
             EnumChange::Rename { from, to } => {
-                let has_label =
-                    |text: &Text<'_>| (text.is_about(own) || text.casts_to(&name)) && text.has_literal(from);
+                let has_label = |text: &Text<'_>| {
+                    let casts = || text.casts_to((own.pg_oid(), &name), &catalog);
+                    (text.is_about(own) || casts()) && text.has_literal(from)
+                };
                 refuse_named(&catalog, &format!("renaming label \"{from}\" of type {name}"), has_label)?;
                 let rename = async { self.cell.lock().await.open().rename_enum_label(of, from, to).await };
                 self.cancel.run(rename).await?;
@@ -74,7 +77,7 @@ impl Run<'_> {
     pub(crate) async fn rename_type(&self, name: &Name, to: &str) -> Result<Notices> {
         let (name, of, catalog) = self.found(name).await?;
         let to = new_name(to)?;
-        refuse_named(&catalog, &format!("renaming type {name}"), |text| text.casts_to(&name))?;
+        refuse_named(&catalog, &format!("renaming type {name}"), |text| text.casts_to((of.pg_oid(), &name), &catalog))?;
         let rename = async { self.cell.lock().await.open().rename_type(of, &to).await };
         self.cancel.run(rename).await?;
         Ok(vec![])
@@ -126,7 +129,8 @@ impl Run<'_> {
         }
         dependents.extend(views.iter().map(|(view, _)| shown_view(view, &catalog)));
         let is_gone = |text: &Text<'_>| dependents.iter().any(|gone| text.of == *gone || text.within == *gone);
-        let texts = texts(&catalog).into_iter().filter(|text| text.casts_to(name) && !is_gone(text));
+        let texts =
+            texts(&catalog).into_iter().filter(|text| text.casts_to((of.pg_oid(), name), &catalog) && !is_gone(text));
         let texts: Vec<String> = texts.map(|text| text.of).collect();
         if !cascade {
             let all: Vec<String> = dependents.into_iter().chain(texts).collect();
@@ -314,13 +318,18 @@ impl Text<'_> {
         self.table.is_none_or(|table| table.columns.iter().any(|column| is_of(column.data_type, of)))
     }
 
-    /// Whether it names a type. (Of a view, whether it has the word.)
-    pub(super) fn casts_to(&self, name: &str) -> bool {
+    /// Whether it names a type: by its oid, or else by its name.
+    pub(super) fn casts_to(&self, (oid, name): (u32, &str), catalog: &Catalog) -> bool {
+        let is = |to: &TypeName| match type_in(to, catalog) {
+            Some((_, _, found)) => found == oid,
+            None => to.name.last().name == name && known(to).is_err(),
+        };
+        // In a list of a record's columns, or in a text that is a type's name, no cast has it.
         let word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'));
-        let has_word = self.sql.split(word).any(|part| part.eq_ignore_ascii_case(name)) || self.sql.contains(name);
-        has_word
-            && (self.table.is_none()
-                || self.any(|expr| matches!(&expr.kind, ExprKind::Cast { to, .. } if to.name.last().name == name)))
+        let has_word = || self.sql.split(word).any(|part| part.eq_ignore_ascii_case(name)) || self.sql.contains(name);
+        let elsewhere = || ["regtype", "to_record"].iter().any(|word| self.sql.to_ascii_lowercase().contains(word));
+        self.any(|expr| matches!(&expr.kind, ExprKind::Cast { to, .. } if is(to)))
+            || (self.view.is_some() && has_word() && elsewhere())
     }
 
     /// Whether it may read values that are of a type, or have one within: of a view, whether a relation that it reads

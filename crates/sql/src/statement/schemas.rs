@@ -300,7 +300,7 @@ impl Run<'_> {
         if let Some(domain) = catalog.domain(named) {
             actor.require_owner(catalog, ObjectId(domain.oid), ("type", &domain.name))?;
             let Some(to) = self.other_schema(domain.space, &set.to, catalog)? else { return Ok(vec![]) };
-            refuse_named(catalog, &doing(&domain.name), |text| text.casts_to(&domain.name))?;
+            refuse_named(catalog, &doing(&domain.name), |text| text.casts_to((domain.oid, &domain.name), catalog))?;
             let moved = terrace_engine::Domain { space: to, ..terrace_engine::Domain::clone(domain) };
             let run = async { self.cell.lock().await.open().replace_domain(moved).await };
             return self.cancel.run(run).await.map(|()| vec![]);
@@ -313,7 +313,7 @@ impl Run<'_> {
         actor.require_owner(catalog, ObjectId(def.oid), ("type", def.name))?;
         let from = catalog.space_of_type(def.oid).unwrap_or(Space::PUBLIC);
         let Some(to) = self.other_schema(from, &set.to, catalog)? else { return Ok(vec![]) };
-        refuse_named(catalog, &doing(def.name), |text| text.casts_to(def.name))?;
+        refuse_named(catalog, &doing(def.name), |text| text.casts_to((def.oid, def.name), catalog))?;
         let run = async { self.cell.lock().await.open().move_type(of, to).await };
         self.cancel.run(run).await.map(|()| vec![])
     }
