@@ -193,6 +193,11 @@ impl Actor {
         self.permit_if(catalog, table, rights, true)
     }
 
+    /// Whether it has one of the rights, whether it may use the schema or not.
+    pub(crate) fn has_any(&self, catalog: &Catalog, table: &Table, rights: Rights) -> bool {
+        self.superuser || self.may(catalog, (table.oid, securable(table)), rights, true)
+    }
+
     fn permit_if(&self, catalog: &Catalog, table: &Table, rights: Rights, any: bool) -> Result<()> {
         if self.superuser {
             return Ok(());

@@ -25,7 +25,7 @@ pub(crate) fn text_of(schema: &str, relation: &str, catalog: &Catalog, actor: &A
         ("pg_catalog", "pg_sequence") => Some(all(catalog, |_| true, sequence_row)),
         ("pg_catalog", "pg_sequences") => {
             let row = |table: &Table| {
-                let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
+                let reads = actor.has_any(catalog, table, Rights::SELECT | Rights::USAGE);
                 sequences_row(table, &schema_of_table(catalog, table), &catalog.owner_name(table.oid), reads)
             };
             Some(all(catalog, |_| true, row))
@@ -38,7 +38,7 @@ pub(crate) fn text_of(schema: &str, relation: &str, catalog: &Catalog, actor: &A
             };
             let is_told = |table: &Table| {
                 let any = Rights::SELECT | Rights::UPDATE | Rights::USAGE;
-                let may = actor.owns(catalog, table.oid) || actor.permit_any(catalog, table, any).is_ok();
+                let may = actor.owns(catalog, table.oid) || actor.has_any(catalog, table, any);
                 may && !numbers_identity(table)
             };
             Some(all(catalog, is_told, |table| standard_row(table, &schema_of_table(catalog, table))))
@@ -50,7 +50,7 @@ pub(crate) fn text_of(schema: &str, relation: &str, catalog: &Catalog, actor: &A
 /// The OIDs of all sequences, and what each has given last: NULL where it has given nothing, or the role may not know.
 pub(crate) fn last_values(catalog: &Catalog, actor: &Actor) -> String {
     let row = |table: &Table| {
-        let reads = actor.permit_any(catalog, table, Rights::SELECT | Rights::USAGE).is_ok();
+        let reads = actor.has_any(catalog, table, Rights::SELECT | Rights::USAGE);
         let (oid, source) = (table.oid.0, source(table));
         format!("SELECT {oid}::oid AS of, CASE WHEN is_called AND {reads} THEN last_value END AS value FROM {source}")
     };

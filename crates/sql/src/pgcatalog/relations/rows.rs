@@ -89,7 +89,7 @@ fn catalog_rows(catalog: &Arc<Catalog>, name: &str) -> Vec<Row> {
         "pg_language" | "pg_proc" => procedures::rows(name),
         "pg_attrdef" => all_defaults(catalog),
         "pg_attribute" => all_attributes(catalog),
-        "pg_authid" | "pg_roles" => catalog.roles().chain(Role::of_system()).map(|role| role_row(&role)).collect(),
+        "pg_authid" | "pg_roles" => all_roles(catalog, name),
         "pg_user" => catalog.roles().filter(|role| role.login).map(|role| user_row(&role)).collect(),
         "pg_class" => all_classes(catalog),
         "pg_views" => catalog.views().map(|view| views::listed(catalog, view)).collect(),
@@ -290,15 +290,19 @@ fn keyword_row(keyword: terrace_grammar::Listed) -> Row {
     }
 }
 
-fn role_row(role: &Role) -> Row {
+fn all_roles(catalog: &Catalog, relation: &str) -> Vec<Row> {
+    catalog.roles().chain(Role::of_system()).map(|role| role_row(relation, &role)).collect()
+}
+
+fn role_row(relation: &str, role: &Role) -> Row {
     let first = role.oid == OWNER_OID;
     let mut row = row! {
         oid: role.oid, rolname: &*role.name, rolsuper: role.superuser, rolinherit: role.inherit,
         rolcreaterole: role.createrole || first, rolcreatedb: role.createdb || first, rolcanlogin: role.login,
         rolreplication: role.replication || first, rolbypassrls: role.bypassrls || first, rolconnlimit: -1,
     };
-    if role.verifier.is_some() {
-        // Nobody's to read.
+    // Nobody's to read. `pg_roles` does not say whether there is one.
+    if role.verifier.is_some() || relation == "pg_roles" {
         row.extend(row! {rolpassword: "********"});
     }
     row
@@ -352,7 +356,7 @@ pub(super) fn schema_of_type(catalog: &Catalog, oid: u32) -> String {
 fn user_row(role: &Role) -> Row {
     row! {
         usename: &*role.name, usesysid: role.oid, usecreatedb: role.createdb, usesuper: role.superuser,
-        usebypassrls: role.bypassrls,
+        usebypassrls: role.bypassrls, passwd: "********",
     }
 }
 
