@@ -18,38 +18,50 @@ use datafusion::logical_expr::{
 };
 use std::any::Any;
 use std::sync::Arc;
-use terrace_engine::DataType;
+use terrace_engine::{DataType, Datum};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Conversion {
     /// Upstream: common subexpressions are told apart by their functions' names.
     name: String,
     to: DataType,
-    /// Whether what a cast would cut is refused.
-    assigned: bool,
+    how: How,
     signature: Signature,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum How {
+    Explicit,
+    /// What a cast would cut is refused.
+    Assigned,
+    /// To be compared: a date that no timestamp reaches is later than all of them, and before infinity.
+    Compared,
+}
+
+fn conversion(expr: Expr, to: DataType, how: How) -> Expr {
+    let name = match how {
+        How::Explicit => "convert",
+        How::Assigned => "assign",
+        How::Compared => "compare",
+    };
+    let signature = Signature::any(1, Volatility::Immutable);
+    let conversion = Conversion { name: format!("{name} {to:?}"), to, how, signature };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
 }
 
 /// `expr` as a value of another type, explicitly.
 pub(crate) fn convert(expr: Expr, to: DataType) -> Expr {
-    let conversion = Conversion {
-        name: format!("convert {to:?}"),
-        to,
-        assigned: false,
-        signature: Signature::any(1, Volatility::Immutable),
-    };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
+    conversion(expr, to, How::Explicit)
 }
 
 /// The same, as an assignment does it.
 pub(crate) fn assigned(expr: Expr, to: DataType) -> Expr {
-    let conversion = Conversion {
-        name: format!("assign {to:?}"),
-        to,
-        assigned: true,
-        signature: Signature::any(1, Volatility::Immutable),
-    };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(conversion)), vec![expr]))
+    conversion(expr, to, How::Assigned)
+}
+
+/// The same, where it is compared with others of the type.
+pub(crate) fn to_compare(expr: Expr, to: DataType) -> Expr {
+    conversion(expr, to, How::Compared)
 }
 
 impl ScalarUDFImpl for Conversion {
@@ -70,23 +82,25 @@ impl ScalarUDFImpl for Conversion {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match &args.args[0] {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(converted_array(array, self.to, !self.assigned)?)),
-            ColumnarValue::Scalar(scalar) if self.assigned && !scalar.is_null() => {
-                let made = converted_array(&scalar.to_array()?, self.to, false)?;
+        match (&args.args[0], self.how) {
+            (ColumnarValue::Scalar(scalar), _) if scalar.is_null() => {
+                Ok(ColumnarValue::Scalar(convert_scalar(scalar, self.to)?))
+            }
+            (ColumnarValue::Scalar(scalar), how) => {
+                let made = converted_array(&scalar.to_array()?, self.to, how)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?))
             }
-            ColumnarValue::Scalar(scalar) => Ok(ColumnarValue::Scalar(convert_scalar(scalar, self.to)?)),
+            (ColumnarValue::Array(array), how) => Ok(ColumnarValue::Array(converted_array(array, self.to, how)?)),
         }
     }
 }
 
 pub(crate) fn convert_array(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
-    converted_array(array, to, true)
+    converted_array(array, to, How::Explicit)
 }
 
-/// `explicit`: a cast was written.
-fn converted_array(array: &ArrayRef, to: DataType, explicit: bool) -> Result<ArrayRef> {
+fn converted_array(array: &ArrayRef, to: DataType, how: How) -> Result<ArrayRef> {
+    let explicit = how != How::Assigned;
     if let Some(made) = crate::values::rows::converted(array, to, explicit).map_err(tunnel)? {
         return Ok(made);
     }
@@ -107,11 +121,26 @@ fn converted_array(array: &ArrayRef, to: DataType, explicit: bool) -> Result<Arr
     let (mut builder, check) = (ColumnBuilder::new(to, array.len()), check_of(&array));
     for row in 0..array.len() {
         check().map_err(tunnel)?;
-        builder.push(cast_datum(array_datum(&array, row), to, explicit).map_err(tunnel)?.as_ref());
+        let value = array_datum(&array, row);
+        let value = match how {
+            How::Compared => datum_to_compare(value, to),
+            _ => cast_datum(value, to, explicit),
+        };
+        let value = value.map_err(tunnel)?;
+        builder.push(value.as_ref());
     }
     let made = builder.finish();
     debug_assert_eq!((made.len(), made.data_type()), (array.len(), &target), "a value for each row");
     Ok(made)
+}
+
+/// A value as it is compared with others of the type.
+pub(crate) fn datum_to_compare(value: Datum, to: DataType) -> terrace_engine::Result<Datum> {
+    match (cast_datum(value, to, true), to) {
+        (Err(error), DataType::Timestamp) if error.state.0 == "22008" => Ok(Datum::Timestamp(i64::MAX - 1)),
+        (Err(error), DataType::Timestamptz) if error.state.0 == "22008" => Ok(Datum::Timestamptz(i64::MAX - 1)),
+        (made, _) => made,
+    }
 }
 
 pub(crate) fn convert_scalar(scalar: &ScalarValue, to: DataType) -> Result<ScalarValue> {

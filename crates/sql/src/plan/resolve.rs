@@ -16,7 +16,7 @@ use crate::cast::LOOSE;
 use crate::error::tunnel;
 use crate::functions::arithmetic::{self, Function};
 use crate::functions::arrays::{self, OF_ARRAY};
-use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row};
+use crate::functions::convert::{constant, convert, convert_scalar, is_open, needs_zone, reads_row, to_compare};
 use crate::functions::{aggregates, builtin, chars, interval};
 use crate::plan::choosers::Chooser;
 use crate::plan::{choosers, operators, rules};
@@ -43,7 +43,7 @@ mod numbers;
 
 use casts::{null_test, written_cast};
 pub(crate) use numbers::is_array_of_numerics;
-use numbers::{as_doubles, in_subquery, is_numeric, negated, rank, wider};
+use numbers::{as_doubles, in_subquery, is_aligned, is_numeric, negated, rank, wider};
 
 /// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
@@ -74,12 +74,10 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             operators::retyped(chars::operator(binary, schema)?, schema)?
         }
         Expr::InSubquery(mut member) => {
-            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::InSubquery(member)
         }
         Expr::SetComparison(mut member) => {
-            chars::in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             in_subquery(&mut member.expr, &mut member.subquery, schema)?;
             Expr::SetComparison(member)
         }
@@ -88,11 +86,8 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             let mut next = || aligned.next().expect("three come back of three");
             Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
         }
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
-            right,
-        }) => {
+        Expr::BinaryExpr(binary) if is_aligned(&binary, schema) => {
+            let BinaryExpr { left, op, right } = binary;
             let mut aligned = aligned(vec![*left, *right], schema, For::Comparing)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })
@@ -355,6 +350,9 @@ fn aligned(exprs: Vec<Expr>, schema: &DFSchema, what_for: For) -> Result<Vec<Exp
             return close(expr, &beside, to);
         }
         match to {
+            Some(to) if field.data_type() == &ArrowType::Date32 && what_for != For::Array => {
+                Ok(cast(expr.clone(), to).ok().filter(|made| constant(made).is_some()).unwrap_or(to_compare(expr, to)))
+            }
             Some(to) if field.data_type() != &arrow_type(to) => cast(expr, to),
             _ => Ok(expr),
         }
@@ -398,6 +396,21 @@ fn cast(expr: Expr, to: DataType) -> Result<Expr> {
     }
 }
 
+/// `CASE 'x' WHEN 1`: what tells no type there is a text. 42883
+fn refuse_text_beside(base: &Expr, whens: &[Expr], schema: &DFSchema) -> Result<()> {
+    if !is_open(base) {
+        return Ok(());
+    }
+    for when in whens.iter().filter(|when| !is_open(when)) {
+        let of = when.get_type(schema)?;
+        if !matches!(of, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Null) {
+            let message = format!("operator does not exist: text = {}", builtin::type_name(&of));
+            return Err(tunnel(operators::with_operator_hint(EngineError::new("42883", message))));
+        }
+    }
+    Ok(())
+}
+
 fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) = when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
@@ -407,6 +420,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Result<Expr> {
             (None, whens)
         }
         Some(base) => {
+            refuse_text_beside(&base, &whens, schema)?;
             let mut compared = aligned(std::iter::once(*base).chain(whens).collect(), schema, For::Case)?.into_iter();
             (compared.next().map(Box::new), compared.collect())
         }

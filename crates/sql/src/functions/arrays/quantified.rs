@@ -6,11 +6,10 @@
 //!    false and ALL is true. NULL among them, or beside them, makes unknown what the others do not decide.
 use super::item_type;
 use super::keys::item_key;
-use crate::cast::cast_datum;
 use crate::columns::by_columns;
 use crate::error::tunnel;
 use crate::functions::compared::wrap_of;
-use crate::functions::convert::{convert, convert_scalar};
+use crate::functions::convert::{convert, convert_scalar, datum_to_compare};
 use crate::memory;
 use crate::values::arrays::Arrays;
 use crate::values::{array_datum, arrow_type, engine_array, engine_type};
@@ -107,7 +106,7 @@ fn common(a: DataType, b: DataType) -> Option<DataType> {
 /// A value as it is compared.
 fn as_common(value: Datum, to: Option<DataType>) -> Result<Datum> {
     Ok(match (value, to) {
-        (value, Some(to)) => cast_datum(value, to, true).map_err(tunnel)?,
+        (value, Some(to)) => datum_to_compare(value, to).map_err(tunnel)?,
         (value, None) => value,
     })
 }
@@ -219,20 +218,27 @@ impl ScalarUDFImpl for Quantified {
     fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let Expr::Literal(array, _) = &args[0] else { return Ok(ExprSimplifyResult::Original(args)) };
         let known = |value| ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::Boolean(value), None));
-        if array.is_null() {
+        if array.is_null() && never_fails(&args[1]) {
             return Ok(known(None));
         }
         if !self.is_membership() {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let array = array.clone();
-        if Arrays::of_scalar(&array).is_some_and(|array| array.lists().value_length(0) == 0) {
+        let is_empty = Arrays::of_scalar(&array).is_some_and(|array| array.lists().value_length(0) == 0);
+        if array.is_null() || (is_empty && !never_fails(&args[1])) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        if is_empty {
             return Ok(known(Some(self.all)));
         }
         let given = info.get_data_type(&args[1])?;
         let Some((mut list, mut value)) = self.listed(&array, args[1].clone(), &given)? else {
             return Ok(ExprSimplifyResult::Original(args));
         };
+        if matches!(list.as_slice(), [Expr::Literal(null, _)] if null.is_null()) && !never_fails(&value) {
+            return Ok(ExprSimplifyResult::Original(args)); // Nothing looks at what is compared with NULL.
+        }
         if list.is_empty() {
             // All items were out of range.
             let value = args.remove(1);
@@ -254,6 +260,15 @@ impl ScalarUDFImpl for Quantified {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         by_columns(&args, |columns| self.compute(&columns[0], &columns[1]))
+    }
+}
+
+/// Whether a value is there without being computed. PostgreSQL computes what is compared with an array of no items too.
+pub(crate) fn never_fails(value: &Expr) -> bool {
+    match value {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::Literal(..) | Expr::Placeholder(_) => true,
+        Expr::Alias(alias) => never_fails(&alias.expr),
+        _ => false,
     }
 }
 

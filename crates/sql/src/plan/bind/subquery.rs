@@ -352,7 +352,7 @@ impl Binder<'_> {
         let mut of = to.clone();
         of.dimensions.clear();
         match &array.kind {
-            ExprKind::Array(items) if items.is_empty() => self.with_nothing(all, left, scope),
+            ExprKind::Array(items) if items.is_empty() => self.with_nothing((symbol, all), left, whole, scope),
             ExprKind::Array(items) if !items.iter().any(|item| matches!(item.kind, ExprKind::Array(_))) => {
                 let bound = items.iter().map(|item| self.cast(item, &of, at, scope));
                 let bound = bound.collect::<Result<Vec<Expr>>>()?;
@@ -361,7 +361,7 @@ impl Binder<'_> {
             ExprKind::Literal(Literal::Text(text)) => {
                 let items = read_items(text).at_value(array.at)?;
                 if items.is_empty() {
-                    return self.with_nothing(all, left, scope);
+                    return self.with_nothing((symbol, all), left, whole, scope);
                 }
                 let item = |item: Option<String>| {
                     let literal = item.map_or(Literal::Null, Literal::Text);
@@ -375,9 +375,19 @@ impl Binder<'_> {
     }
 
     /// An array without items: the value must be one, and does not matter.
-    fn with_nothing(&self, all: bool, left: &tree::Expr, scope: &Scope<'_>) -> Result<Expr> {
-        rules::refuse_failing(&self.expr(left, scope)?)?;
-        Ok(Expr::Literal(ScalarValue::Boolean(Some(all)), None))
+    fn with_nothing(
+        &self,
+        (symbol, all): (&str, bool),
+        left: &tree::Expr,
+        whole: &tree::Expr,
+        scope: &Scope<'_>,
+    ) -> Result<Expr> {
+        let value = self.expr(left, scope)?;
+        rules::refuse_failing(&value)?;
+        match quantified::never_fails(&value) {
+            true => Ok(Expr::Literal(ScalarValue::Boolean(Some(all)), None)),
+            false => self.with_array((symbol, all), left, whole, scope),
+        }
     }
 
     /// Whether a char stands before items that are texts, some of which are parameters.

@@ -1,12 +1,15 @@
 //! What numbers become where they stand beside others, plain numerics above all.
-use super::{converted, is_float, is_number};
+use super::{is_float, is_number};
 use crate::functions::arithmetic::{self, Function};
-use crate::functions::convert::convert;
+use crate::functions::chars;
+use crate::functions::convert::{convert, to_compare};
+use crate::plan::naming;
 use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, is_zoned, to_scalar};
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, Subquery};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use std::sync::Arc;
 use terrace_engine::types::Decimal;
 use terrace_engine::{DataType, Datum};
 
@@ -28,27 +31,83 @@ pub(super) fn as_doubles(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
 
 /// A value and a query's one column, in the type in which PostgreSQL compares them.
 pub(super) fn in_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<()> {
+    let correlated = !subquery.outer_ref_columns.is_empty();
+    let before = subquery.subquery.clone();
+    chars::in_subquery(value, subquery, schema)?;
+    if let LogicalPlan::Projection(made) = subquery.subquery.as_ref()
+        && correlated
+        && !Arc::ptr_eq(&before, &subquery.subquery)
+    {
+        let column = made.expr[0].clone().unalias().alias(name_apart(made.schema.field(0)));
+        subquery.subquery = Arc::new(LogicalPlanBuilder::from(before.as_ref().clone()).project(vec![column])?.build()?);
+    }
     let types = [value.get_type(schema)?, subquery.subquery.schema().field(0).data_type().clone()];
     let Some(to) = compared_in(&types) else { return Ok(()) };
-    if types[0] != arrow_type(to) {
-        *value = convert(std::mem::take(value), to);
+    let whole = |of: &ArrowType| matches!(of, ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64);
+    let whole = types.iter().all(whole);
+    if whole && !correlated {
+        return Ok(()); // DataFusion does the same.
     }
-    subquery.subquery = converted(&subquery.subquery, &[Some(to)])?;
+    let made = |expr: Expr, of: &ArrowType| match () {
+        _ if *of == arrow_type(to) => expr,
+        _ if whole => datafusion::logical_expr::cast(expr, arrow_type(to)),
+        _ => to_compare(expr, to),
+    };
+    *value = made(std::mem::take(value), &types[0]);
+    if types[1] == arrow_type(to) {
+        return Ok(());
+    }
+    let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
+    let column = made(Expr::Column((qualifier, field).into()), &types[1]);
+    let column = match correlated {
+        true => column.alias(name_apart(field)),
+        false => column.alias_qualified(qualifier.cloned(), field.name()),
+    };
+    let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    subquery.subquery = Arc::new(rows.project(vec![column])?.build()?);
     Ok(())
 }
 
-/// `None`: DataFusion compares them in the same type.
+/// A name for a column that was converted. The column itself may come to stand beside it, if it is compared with the
+/// query around.
+fn name_apart(column: &Field) -> String {
+    naming::numbered(naming::shown(column.name()), usize::MAX)
+}
+
+/// Whether both sides of an operator are made of one type here, and not by DataFusion.
+pub(super) fn is_aligned(binary: &BinaryExpr, schema: &DFSchema) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    let of = |side: &Expr| side.get_type(schema).ok();
+    match binary.op {
+        IsDistinctFrom | IsNotDistinctFrom => true,
+        Eq | NotEq | Lt | LtEq | Gt | GtEq => matches!(
+            (of(&binary.left), of(&binary.right)),
+            (Some(ArrowType::Date32), Some(ArrowType::Timestamp(..)))
+                | (Some(ArrowType::Timestamp(..)), Some(ArrowType::Date32))
+        ),
+        _ => false,
+    }
+}
+
+/// `None`: they are of one type, or compared in no other way than DataFusion's.
 fn compared_in(types: &[ArrowType; 2]) -> Option<DataType> {
-    let are_times = types.iter().all(|t| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(_, None)));
+    let are_times = types.iter().all(|t| matches!(t, ArrowType::Date32 | ArrowType::Timestamp(..)));
     let are_numbers = types.iter().all(is_number);
-    match () {
+    match types {
         _ if types[0] == types[1] => None,
+        _ if are_times && types.iter().any(is_zoned) => Some(DataType::Timestamptz),
         _ if are_times => Some(DataType::Timestamp),
         _ if !are_numbers => None,
         // No operator has such a pair of types, and doubles are preferred.
         _ if types.iter().any(is_float) => Some(DataType::Float8),
         _ if arithmetic::compared_as_plain(types.iter()) => Some(DataType::Numeric(None)),
-        _ => None,
+        _ if types.iter().any(is_numeric) => {
+            let digits = types.iter().map(arithmetic::digits).collect::<Option<Vec<(u8, i8)>>>()?;
+            let scale = digits.iter().map(|(_, scale)| *scale).max()?;
+            let before = digits.iter().map(|(precision, scale)| *precision as i8 - scale).max()?;
+            Some(DataType::Numeric(Some(((before + scale) as u8, scale as u8))))
+        }
+        [left, right] => engine_type(if rank(left) > rank(right) { left } else { right }),
     }
 }
 
