@@ -5,15 +5,34 @@ use std::sync::Arc;
 use terrace_engine::Domain;
 use terrace_engine::types::Digits;
 use terrace_engine::types::digits::numeric_of;
-use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Result};
+use terrace_engine::{Among, Catalog, DataType, EngineError, RelationName, Result, Step};
 use terrace_grammar::statement::{Body, ExprKind, Literal, Name, Query, Statement, TypeName};
 
 /// The type that a name stands for, as far as there is one; a type of the system comes before one of the user's.
 pub(crate) fn data_type(name: &TypeName, catalog: &Catalog) -> Result<DataType> {
+    refuse_hidden(name, catalog)?;
     known(name).or_else(|error| match of_user(name, catalog).filter(|_| error.state.0 == "42704") {
         Some(of) => Ok(of),
         None => Err(no_schema(name, catalog).unwrap_or(error)),
     })
+}
+
+/// 0A000 of a type of the system, where `search_path` finds one of the user's by that name before.
+pub(crate) fn refuse_hidden(name: &TypeName, catalog: &Catalog) -> Result<()> {
+    let [own] = name.name.parts() else { return Ok(()) };
+    let before = catalog.steps().iter().take_while(|step| !matches!(step, Step::System("pg_catalog")));
+    for step in before {
+        let Step::In(space) = step else { continue };
+        let there = RelationName::new(Among::In(*space), &*own.name);
+        // A relation's rows are a type of its name.
+        let has = catalog.own_type(&there).is_some() || catalog.domain(&there).is_some();
+        if (has || catalog.relation_exists(&there)) && known(name).is_ok() {
+            let error =
+                unsupported(format!("the type {}, of which there is another one before in search_path,", own.name));
+            return Err(error.with_hint(format!("Write pg_catalog.{}, or the schema of the other one.", own.name)));
+        }
+    }
+    Ok(())
 }
 
 /// 3F000 where a type's schema is none.
@@ -32,6 +51,7 @@ pub(crate) fn of_user(name: &TypeName, catalog: &Catalog) -> Option<DataType> {
 
 /// What a column's type name says: how values are stored, the digits that they keep, and their domain.
 pub(crate) fn of_column(name: &TypeName, catalog: &Catalog) -> Result<(DataType, Option<Digits>, Option<Arc<Domain>>)> {
+    refuse_hidden(name, catalog)?;
     if let Some(domain) = domain_named(name, catalog).filter(|_| known(name).is_err()) {
         if !name.dimensions.is_empty() {
             return Err(unsupported("an array of a domain"));

@@ -1,7 +1,7 @@
 //! Relations, types and schemas by name and by OID, as a session sees them: along its `search_path`.
 use super::{Call, DATABASE, external, find_index, own, quote, undefined_relation, views};
 use crate::parse::qualified::{is_visible as is_seen, shown_relation, shown_type};
-use crate::parse::types::{domain_named, known, of_user, type_name};
+use crate::parse::types::{domain_named, known, of_user, refuse_hidden, type_name};
 use crate::pgcatalog::system::TYPES;
 use crate::values::array_oid;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, ListBuilder, StringBuilder, UInt32Array, cast::AsArray};
@@ -98,6 +98,7 @@ pub(super) fn regtype_oid(c: &Call<'_>) -> Result<ArrayRef> {
 pub(super) fn found_type(c: &Call<'_>, name: &str) -> Result<Option<u32>> {
     if let Some(of) = type_name(name) {
         c.info.permit_type(c.catalog, &of).map_err(external)?;
+        refuse_hidden(&of, c.catalog).map_err(external)?;
     }
     Ok(type_oid(c.catalog, name))
 }

@@ -158,6 +158,7 @@ impl Binder<'_> {
             return Ok(cast);
         }
         self.permit_type(to)?;
+        types::refuse_hidden(to, self.catalog()).map_err(Fault::from).at(to.at)?;
         if let Some(domain) = types::domain_named(to, self.catalog()).filter(|_| target(to).is_err()) {
             if !to.dimensions.is_empty() {
                 return unsupported("an array of a domain");
