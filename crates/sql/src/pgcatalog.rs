@@ -95,8 +95,8 @@ pub(crate) fn relation(
 
 pub(crate) use functions::{FORMAT_OF_ITEMS, constraint_definition};
 pub(crate) use relations::domains::type_with_digits;
-pub(crate) use relations::inputs::by_name as input_by_name;
 pub(crate) use relations::is_of_type;
+pub(crate) use relations::procedures;
 
 /// Whether a relation of `pg_catalog` never has rows.
 pub(crate) fn is_always_empty(name: &str) -> bool {

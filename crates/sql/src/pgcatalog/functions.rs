@@ -9,7 +9,7 @@ mod rules;
 mod vectors;
 
 use super::relations::procedures::{self, Procedure};
-use super::relations::{attributes, check_oid, domains, find_index, foreign, inputs, live, own, views};
+use super::relations::{attributes, check_oid, domains, find_index, foreign, live, own, views};
 use super::system::*;
 use super::{SessionInfo, System, schema_of_table};
 use crate::error::tunnel;
@@ -56,7 +56,7 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         "pg_isolation_test_session_is_blocked" => Volatility::Volatile,
         "pg_cancel_backend" | "pg_terminate_backend" | "pg_notify" | "listening_channels" => Volatility::Volatile,
         "pg_export_snapshot" => Volatility::Volatile,
-        "md5" | "quote_ident" => Volatility::Immutable,
+        "md5" | "quote_ident" | "to_oid" => Volatility::Immutable,
         _ => Volatility::Stable,
     };
     let arguments = match name {
@@ -78,7 +78,17 @@ pub fn function(name: &str, catalog: &Arc<Catalog>, info: &SessionInfo) -> Optio
         }
         "pg_notify" | "pg_isolation_test_session_is_blocked" => vec![TypeSignature::Any(2)],
         "format" => vec![TypeSignature::VariadicAny],
-        "pg_client_encoding" | "pg_my_temp_schema" | "pg_postmaster_start_time" => vec![TypeSignature::Nullary],
+        "current_database"
+        | "current_schema"
+        | "getdatabaseencoding"
+        | "pg_backend_pid"
+        | "pg_client_encoding"
+        | "pg_is_in_recovery"
+        | "pg_my_temp_schema"
+        | "pg_postmaster_start_time"
+        | "pg_reload_conf"
+        | "txid_current_if_assigned"
+        | "version" => vec![TypeSignature::Nullary],
         _ => vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
     };
     let signature = Signature::one_of(arguments, volatility);
@@ -306,7 +316,8 @@ fn about_values() -> Vec<Entry> {
                 Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, modifier)))
             })
         }),
-        ("regproc_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(inputs::shown)))),
+        ("regproc_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(procedures::shown)))),
+        ("regprocedure_name", Utf8, |c| c.texts(procedure_name)),
         ("regtype_names", list_of(Utf8), classes::type_names),
         ("regtype_name", Utf8, |c| c.texts(|c, i| Ok(c.oid(0, i)?.map(|t| classes::format_type(c.catalog, t, None))))),
         ("pg_array_contains", Boolean, |c| array_contains(c)),
@@ -634,6 +645,14 @@ fn regnamespace_oid(c: &Call<'_>) -> Result<ArrayRef> {
 fn undefined_relation(name: &str) -> DataFusionError {
     let error = terrace_engine::EngineError::new("42P01", format!("relation \"{name}\" does not exist"));
     DataFusionError::External(Box::new(error))
+}
+
+/// A function as `regprocedure` shows it.
+fn procedure_name(c: &Call<'_>, row: usize) -> Result<Option<String>> {
+    let Some(oid) = c.oid(0, row)? else { return Ok(None) };
+    let Some(procedure) = procedures::by_oid(oid) else { return Ok(Some(procedures::shown(oid))) };
+    let types = procedure.takes().into_iter().map(|of| classes::format_type(c.catalog, of, None));
+    Ok(Some(format!("{}({})", procedure.name(), types.collect::<Vec<_>>().join(","))))
 }
 
 /// `x::oid`: of texts and integers; those below zero stand for the upper half, but for those of a bigint.

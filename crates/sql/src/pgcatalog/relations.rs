@@ -25,7 +25,7 @@ mod depend;
 pub(crate) mod domains;
 pub(crate) mod foreign;
 mod grants;
-pub(crate) mod inputs;
+mod inputs;
 pub(crate) mod live;
 mod opclasses;
 pub(crate) mod own;

@@ -56,19 +56,13 @@ pub(super) fn of_type(of: &PgType) -> u32 {
     }
 }
 
-/// The OID of the function that `name::regproc` means; `None`: it is none of these.
-pub(crate) fn by_name(name: &str) -> Option<u32> {
-    let parsed = terrace_grammar::name_of(name)?;
-    let own = match parsed.parts() {
-        [own] => &own.name,
-        [schema, own] if schema.name == "pg_catalog" => &own.name,
-        _ => return None,
-    };
-    INPUTS.iter().find(|input| input.2 == own).map(|input| input.1)
+/// The OID of the function of that name, if it is one of these.
+pub(super) fn called(name: &str) -> Option<u32> {
+    INPUTS.iter().find(|input| input.2 == name).map(|input| input.1)
 }
 
 /// A function's name; of others, the number, and `-` of none.
-pub(crate) fn shown(oid: u32) -> String {
+pub(super) fn shown(oid: u32) -> String {
     let known = INPUTS.iter().find(|input| input.1 == oid);
     known.map_or_else(|| if oid == 0 { "-".to_owned() } else { oid.to_string() }, |input| input.2.to_owned())
 }

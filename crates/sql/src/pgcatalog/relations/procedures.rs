@@ -42,6 +42,59 @@ fn all() -> &'static [Procedure] {
     })
 }
 
+/// Names of which PostgreSQL has more functions, of types that are not here.
+const MORE: [&str; 14] = [
+    "array_to_json",
+    "bit_count",
+    "char_length",
+    "character_length",
+    "get_bit",
+    "json_build_object",
+    "jsonb_build_object",
+    "jsonb_delete",
+    "lower",
+    "percentile_cont",
+    "regexp_match",
+    "set_bit",
+    "unnest",
+    "upper",
+];
+
+/// What a function's name in `regproc` means.
+pub(crate) enum Meant {
+    Nothing,
+    One(u32),
+    Many,
+}
+
+fn called(name: &str) -> impl Iterator<Item = &'static Procedure> {
+    all().iter().filter(move |procedure| procedure.fields[1] == name)
+}
+
+pub(crate) fn meant(name: &str) -> Meant {
+    let mut found = called(name).map(|procedure| procedure.oid).chain(inputs::called(name));
+    match (found.next(), found.next()) {
+        (None, _) => Meant::Nothing,
+        (Some(oid), None) if !MORE.contains(&name) => Meant::One(oid),
+        _ => Meant::Many,
+    }
+}
+
+/// The function of a name that takes these types.
+pub(crate) fn taking(name: &str, types: &[u32]) -> Option<u32> {
+    called(name).find(|procedure| procedure.takes() == types).map(|procedure| procedure.oid)
+}
+
+/// A function as `regproc` shows it: with its schema where the name alone means several; of an OID that no function
+/// has, the number, and `-` of none.
+pub(crate) fn shown(oid: u32) -> String {
+    match by_oid(oid).map(|procedure| procedure.fields[1]) {
+        Some(name) if matches!(meant(name), Meant::Many) => format!("pg_catalog.{name}"),
+        Some(name) => name.to_owned(),
+        None => inputs::shown(oid),
+    }
+}
+
 pub(crate) fn by_oid(oid: u32) -> Option<Procedure> {
     let all = all();
     all.binary_search_by_key(&oid, |procedure| procedure.oid).ok().map(|at| all[at])
@@ -77,18 +130,27 @@ impl Procedure {
         self.fields[19]
     }
 
+    pub(crate) fn name(self) -> &'static str {
+        self.fields[1]
+    }
+
+    /// The types of its arguments.
+    pub(crate) fn takes(self) -> Vec<u32> {
+        let types = Some(self.fields[13]).filter(|types| *types != "\\N").unwrap_or_default();
+        types.split(' ').filter(|one| !one.is_empty()).map(number).collect()
+    }
+
     fn is(self, field: usize) -> bool {
         self.fields[field] == "t"
     }
 
     fn row(self) -> Row {
         let f = self.fields;
-        let arguments = f[13].split(' ').filter(|one| !one.is_empty()).count();
         row! {
             oid: self.oid, proname: f[1], pronamespace: PG_CATALOG_OID, proowner: OWNER_OID, prolang: INTERNAL_OID,
             procost: V::F4(number(f[2])), prorows: V::F4(number(f[3])), provariadic: V::O(number(f[4])), prokind: f[5],
             proleakproof: self.is(6), proisstrict: self.is(7), proretset: self.is(8), provolatile: f[9],
-            proparallel: f[10], pronargs: V::I2(i16::try_from(arguments).unwrap_or(0)),
+            proparallel: f[10], pronargs: V::I2(i16::try_from(self.takes().len()).unwrap_or(0)),
             pronargdefaults: V::I2(number(f[11])), prorettype: V::O(number(f[12])), proargtypes: oids(f[13]),
             proallargtypes: oids(f[14]), proargmodes: texts(f[15]), proargnames: texts(f[16]), prosrc: f[17],
             proargdefaults: V::Null, probin: V::Null, prosqlbody: V::Null, proconfig: V::Null, proacl: V::Null,

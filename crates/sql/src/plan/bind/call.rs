@@ -23,7 +23,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort as By, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition, lit};
 use std::sync::Arc;
-use terrace_engine::{DataType, EngineError};
+use terrace_engine::DataType;
 use terrace_grammar::statement::{self as tree, At, Call, ExprKind, Literal, Over, Sort, SpecialFunction};
 
 /// Functions that are casts to the type of the name.
@@ -158,6 +158,7 @@ impl Binder<'_> {
         let made = match name {
             "age" if call.args.len() == 1 => {
                 let time = self.expr(&call.args[0].value, scope)?;
+                self.refuse_untyped((name, std::slice::from_ref(&time)), call, at, scope)?;
                 let today = self.function_of("current_date", vec![], &scope.schema)?;
                 self.function_of("age", vec![today, time], &scope.schema).at(at)
             }
@@ -184,7 +185,9 @@ impl Binder<'_> {
                 self.function_of("array_to_string", args, &scope.schema).at(at)
             }
             "generate_series" if matches!(call.args.len(), 2 | 3) && call.over.is_none() => {
-                match self.series_of(args()?, scope).at(at)? {
+                let args = args()?;
+                self.refuse_untyped((name, &args), call, at, scope)?;
+                match self.series_of(args, scope).at(at)? {
                     Some(list) => self.rows_of_list(list, at, scope),
                     None => unsupported("this function that answers rows"),
                 }
@@ -208,6 +211,10 @@ impl Binder<'_> {
             && let Some((_, of)) = CASTS.iter().find(|(known, _)| *known == name)
         {
             let value = self.expr(&arg.value, scope)?;
+            let untyped = matches!(value, Expr::Placeholder(_)) && is_open(&value);
+            if untyped && !matches!(of, DataType::Text | DataType::Date) {
+                return self.not_unique(name, call, at, scope);
+            }
             return self.cast_to(value, *of, &scope.schema).at_value_of(&[&arg.value]).at(at);
         }
         if let Some(made) = self.json_call(name, call, at, scope)? {
@@ -272,6 +279,7 @@ impl Binder<'_> {
         {
             return Ok(lit(if own == "char" { "\"char\"" } else { own }));
         }
+        self.asks_null(&bound);
         let open = is_open(&bound);
         let (_, field) = bound.to_field(&scope.schema)?;
         let own = field
@@ -300,21 +308,6 @@ impl Binder<'_> {
         if lacks { self.unknown(name, call, at, scope) } else { Ok(()) }
     }
 
-    pub(super) fn unknown<T>(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<T> {
-        let mut types = vec![];
-        for tree::Argument { name, value } in &call.args {
-            let arg = self.expr(value, scope)?;
-            let of = match is_open(&arg) {
-                true => "unknown".to_owned(),
-                false => builtin::type_name(&arg.get_type(&scope.schema)?),
-            };
-            types.push(name.as_ref().map_or(of.clone(), |name| format!("{} => {of}", name.name)));
-        }
-        let message = format!("function {name}({}) does not exist", types.join(", "));
-        let error = builtin::with_hint(EngineError::new("42883", message));
-        Err(error).at(at)
-    }
-
     fn function(&self, name: &str, call: &Call, at: At, scope: &Scope<'_>) -> Result<Expr> {
         let found = [
             (call.distinct, "DISTINCT"),
@@ -341,6 +334,8 @@ impl Binder<'_> {
         let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         let args =
             if system::is_about_objects(name) { args.into_iter().map(system::oid_behind).collect() } else { args };
+        self.refuse_untyped((name, &args), call, at, scope)?;
+        self.refuse_void((name, &args), call, at, scope)?;
         match name {
             "array_lower" if self.of_vector(&args, scope)? => self.function_of("pg_vector_lower", args, &scope.schema),
             "array_upper" if self.of_vector(&args, scope)? => self.function_of("pg_vector_upper", args, &scope.schema),
@@ -412,6 +407,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<Expr> {
         let Called { mut args, mut order, within, filter } = parts;
+        self.refuse_untyped((name, &args), call, at, scope)?;
         self.require_extremes(name, (&args, call), at, scope)?;
         self.may_aggregate(at, scope)?;
         if matches!(name, "first_value" | "last_value" | "nth_value") {
@@ -447,9 +443,6 @@ impl Binder<'_> {
         } else if call.distinct && order.iter().any(|by| !args.contains(&by.expr)) {
             let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
             return wrong(at, "42P10", message);
-        }
-        if name == "count" {
-            args.iter().for_each(|arg| self.asks_null(arg));
         }
         let distinct = call.distinct && !matches!(function.name(), "min" | "max");
         let made = AggregateFunction::new_udf(function, args, distinct, filter, once_each(order), None);
@@ -572,6 +565,7 @@ impl Binder<'_> {
             return unsupported("this clause of a window function");
         }
         let args = scope.within(Clause::Window, || self.arguments(name, call, scope))?;
+        self.refuse_untyped((name, &args), call, at, scope)?;
         self.require_extremes(name, (&args, call), at, scope)?;
         let filter = call
             .filter

@@ -60,6 +60,7 @@ impl Binder<'_> {
             return Err(EngineError::new("54011", message).into());
         }
         refuse_loose(&values, &scope.schema)?;
+        values.iter().for_each(|value| self.asks_null(value));
         let names = (1..=values.len()).map(|number| format!("f{number}")).collect();
         self.made(make::call(Made::Row(names), false, "", values), &scope.schema)
     }

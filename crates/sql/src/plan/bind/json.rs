@@ -5,6 +5,7 @@
 use super::scope::{Clause, Scope};
 use super::types::{self, no_operator};
 use super::unnest::is_expandarray;
+use super::untyped::refuse_open;
 use super::{Binder, Fault, Placed, Result, unsupported, wrong};
 use crate::functions::builtin::as_text;
 use crate::functions::builtin::json::{PATHS, path as paths};
@@ -141,7 +142,7 @@ impl Binder<'_> {
         let mut args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         match (&made, args.as_slice()) {
             (Made::Value, [arg]) => {
-                check_known(arg, at)?;
+                refuse_open(arg, at)?;
                 let fits = match arg.get_type(&scope.schema)? {
                     of if is_array(&of) => name != "row_to_json",
                     ArrowType::Struct(_) => name != "array_to_json",
@@ -152,7 +153,7 @@ impl Binder<'_> {
                 }
             }
             (Made::Value | Made::Lines, [_, _]) if !name.starts_with("to_json") => {
-                check_known(&args[0], at)?;
+                refuse_open(&args[0], at)?;
                 let is_row = is_row(&args[0].get_type(&scope.schema)?);
                 if is_row == (name == "array_to_json") {
                     return self.unknown(name, call, at, scope);
@@ -255,7 +256,7 @@ impl Binder<'_> {
         let args = call.args.iter().map(|arg| self.json_value(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
         match args.as_slice() {
             [arg] if !name.contains("object") => {
-                check_known(arg, at)?;
+                refuse_open(arg, at)?;
                 Ok(args)
             }
             [_, _] if name.contains("object") && !call.distinct => {
@@ -273,13 +274,8 @@ impl Binder<'_> {
             return Ok(row);
         }
         let bound = self.expr(arg, scope)?;
-        match bound {
-            Expr::Placeholder(Placeholder { id, field: None }) => {
-                let field = Some(Arc::new(field_of("", DataType::Text, true)));
-                Ok(Expr::Placeholder(Placeholder { id, field }))
-            }
-            other => Ok(other),
-        }
+        self.asks_null(&bound);
+        Ok(bound)
     }
 
     /// The argument of a function that answers rows.
@@ -374,12 +370,5 @@ fn path(expr: Expr) -> Expr {
         }
         Expr::Placeholder(_) => as_text(convert(expr, texts)),
         other => as_text(other),
-    }
-}
-
-fn check_known(arg: &Expr, at: At) -> Result<()> {
-    match is_open(arg) {
-        true => wrong(at, "42804", "could not determine polymorphic type because input has type unknown"),
-        false => Ok(()),
     }
 }

@@ -92,6 +92,7 @@ impl Binder<'_> {
         }
         let test = |field| {
             let field = Box::new(self.expr(field, scope)?);
+            self.asks_null(&field);
             self.made(if negated { Expr::IsNotNull(field) } else { Expr::IsNull(field) }, &scope.schema)
         };
         Ok(halved(fields.iter().map(test).collect::<Result<_>>()?, Operator::And))

@@ -68,6 +68,7 @@ impl Binder<'_> {
             }
             "generate_series" if matches!(call.args.len(), 2 | 3) => {
                 let args = call.args.iter().map(|arg| self.expr(&arg.value, scope)).collect::<Result<Vec<Expr>>>()?;
+                self.refuse_untyped(("generate_series", &args), call, at, scope)?;
                 // One of constants is a table, if nobody numbers its rows.
                 let mut depends = args.iter().any(|arg| arg.any_column_refs() || arg.contains_outer());
                 for arg in &args {

@@ -9,7 +9,6 @@ use super::reads::Read;
 use super::scope::{Ctes, Scope, TABLE_OID};
 use super::{Binder, Bound, Fault, Result, fail, unsupported, wrong};
 use crate::error::undefined_table;
-use crate::functions::arrays::calls;
 use crate::functions::builtin;
 use crate::parse::identity::Identity;
 use crate::parse::titles;
@@ -131,7 +130,7 @@ impl Binder<'_> {
         let Some(kind) = system_type(to) else { return Ok(None) };
         match kind {
             "char" => return self.cast_to_one_byte(arg, scope).map(Some),
-            "regproc" => self.require_function(arg)?,
+            "regproc" | "regprocedure" => return self.cast_to_procedure(kind, arg, scope).map(Some),
             _ => {}
         }
         let is_name = self.is_written_name(arg)?;
@@ -158,9 +157,6 @@ impl Binder<'_> {
                 call(&format!("{kind}_name"), vec![oid])
             }
             ("regtype", true) => call("regtype_oid", vec![bound]),
-            ("regproc", true) if input_named(arg).is_some() => {
-                Ok(Expr::Literal(ScalarValue::UInt32(input_named(arg)), None))
-            }
             ("regnamespace", true) => call("regnamespace_oid", vec![bound]),
             ("regnamespace", false) => call("regnamespace_name", vec![bound]),
             ("regrole", true) => call("regrole_oid", vec![bound]),
@@ -181,26 +177,6 @@ impl Binder<'_> {
             self.settle_parameter(parameter_number(number)?, DataType::Text);
         }
         Ok(matches!(arg.kind, ExprKind::Parameter(_) | ExprKind::Literal(Literal::Text(_))))
-    }
-
-    /// 42883 of a name that is written, and no function here has.
-    fn require_function(&self, written: &tree::Expr) -> Result<()> {
-        let ExprKind::Literal(Literal::Text(name)) = &written.kind else { return Ok(()) };
-        let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        // Drivers ask for those that read and write values, which are not functions here.
-        let of_system = name.starts_with("pg_") || ["in", "out", "recv", "send"].iter().any(|end| name.ends_with(*end));
-        let known = || {
-            of_system
-                || self.planner.scalar(name).is_some()
-                || self.planner.aggregate(name).is_some()
-                || self.planner.window(name).is_some()
-                || calls::is_function(name)
-        };
-        if !plain || input_named(written).is_some() || known() {
-            return Ok(());
-        }
-        wrong(written.at, "42883", format!("function \"{name}\" does not exist"))
     }
 
     /// `x::regtype[]`, of an array of OIDs.
@@ -293,6 +269,7 @@ impl Binder<'_> {
             "regnamespace" => self.function_of("regnamespace_name", vec![oid], &scope.schema),
             "regrole" => self.function_of("regrole_name", vec![oid], &scope.schema),
             "regproc" => self.function_of("regproc_name", vec![oid], &scope.schema),
+            "regprocedure" => self.function_of("regprocedure_name", vec![oid], &scope.schema),
             _ => self.function_of("regtype_name", vec![oid], &scope.schema),
         }
     }
@@ -391,11 +368,9 @@ impl Binder<'_> {
 /// Whether an expression makes an OID of a name (invariant 2), and of which kind of object.
 pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
     match &expr.kind {
-        ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => system_type(to)
-            .filter(|class| match *class {
-                "regproc" => input_named(arg).is_some(),
-                class => matches!(class, "regclass" | "regtype" | "regnamespace" | "regrole"),
-            }),
+        ExprKind::Cast { arg, to, .. } if matches!(arg.kind, ExprKind::Literal(Literal::Text(_))) => {
+            system_type(to).filter(|class| class.starts_with("reg"))
+        }
         ExprKind::Call(call) => match call.name.last().name.as_str() {
             "to_regclass" => Some("regclass"),
             "to_regtype" => Some("regtype"),
@@ -405,12 +380,6 @@ pub(super) fn class_of(expr: &tree::Expr) -> Option<&'static str> {
         },
         _ => None,
     }
-}
-
-/// The OID of a function that reads values of a type, by its name in quotes.
-fn input_named(arg: &tree::Expr) -> Option<u32> {
-    let ExprKind::Literal(Literal::Text(name)) = &arg.kind else { return None };
-    pgcatalog::input_by_name(name)
 }
 
 fn broken(text: &str) -> Fault {
@@ -587,4 +556,5 @@ pub(super) fn is_about_objects(function: &str) -> bool {
 }
 
 /// What shows names of objects.
-const NAMES: [&str; 5] = ["regclass_name", "regnamespace_name", "regproc_name", "regrole_name", "regtype_name"];
+const NAMES: [&str; 6] =
+    ["regclass_name", "regnamespace_name", "regproc_name", "regprocedure_name", "regrole_name", "regtype_name"];

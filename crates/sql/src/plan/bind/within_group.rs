@@ -3,6 +3,7 @@
 //! 1. The values are gathered by `array_agg`; the direct arguments stand beside it, so that they hold no columns that
 //!    are not grouped by (42803). They hold no aggregate.
 use super::scope::{Clause, Scope};
+use super::untyped::refuse_open;
 use super::{Binder, Placed, Result, system, unsupported, wrong};
 use crate::functions::arithmetic::is_number;
 use crate::functions::chars;
@@ -44,6 +45,9 @@ impl Binder<'_> {
             return self.unknown(name, call, at, scope);
         }
         let [key] = keys.as_slice() else { return unsupported("WITHIN GROUP of several keys") };
+        if matches!(asked, Asked::Mode | Asked::Disc) {
+            refuse_open(&key.expr, at)?;
+        }
         if key.expr.contains_outer() && !key.expr.any_column_refs() {
             return unsupported("an aggregate of columns of the outer query only");
         }

@@ -523,7 +523,7 @@ async fn n81_places_are_bigints() {
         &[],
     )
     .await;
-    c.fails("SELECT first_value('a') OVER (PARTITION BY (SELECT 1 FROM t WHERE id = 1) ORDER BY 1)", "0A000").await;
+    c.fails("SELECT first_value(2) OVER (PARTITION BY (SELECT 1 FROM t WHERE id = 1) ORDER BY 1)", "0A000").await;
 }
 
 /// Two columns of one name in the conditions of a correlated subquery: `a.id` and `u.id` would become one.
