@@ -13,7 +13,7 @@ use crate::functions::arrays;
 use crate::functions::bits::Bits;
 use crate::functions::builtin::type_name;
 use crate::functions::chars::{self, loose};
-use crate::functions::convert::{constant, convert, convert_scalar, needs_zone};
+use crate::functions::convert::{constant, convert, convert_scalar, needs_zone, to_compare};
 use crate::functions::date_time;
 use crate::plan::choosers;
 use crate::plan::resolve::is_array_of_numerics;
@@ -494,14 +494,22 @@ pub(crate) fn stripped(expr: Expr, beside: &Expr, schema: &DFSchema) -> Expr {
     }
 }
 
+/// A date that is compared with timestamps of that type.
+fn day_beside(day: Expr, of: DataType) -> Expr {
+    match to_type(day.clone(), &ArrowType::Date32, &arrow_type(of)) {
+        known @ Expr::Literal(..) => known,
+        _ => to_compare(day, of),
+    }
+}
+
 /// Both sides of a comparison so that DataFusion compares as PostgreSQL would.
 fn compared(left: Expr, lt: &ArrowType, right: Expr, rt: &ArrowType, schema: &DFSchema) -> Result<(Expr, Expr)> {
     use ArrowType::{Date32, Timestamp};
     let time = |t: &ArrowType| engine_type(t).expect("a timestamp");
     match (lt, rt) {
         // DataFusion would go by nanoseconds, which end in 2262.
-        (Date32, Timestamp(..)) => return Ok((to_type(left, lt, &arrow_type(time(rt))), right)),
-        (Timestamp(..), Date32) => return Ok((left, to_type(right, rt, &arrow_type(time(lt))))),
+        (Date32, Timestamp(..)) => return Ok((day_beside(left, time(rt)), right)),
+        (Timestamp(..), Date32) => return Ok((left, day_beside(right, time(lt)))),
         _ if lt != rt && is_array_of_numerics(lt) && is_array_of_numerics(rt) => {
             let plain = arrow_type(DataType::Numeric(None).array().expect("a numeric is no array"));
             return Ok((to_type(left, lt, &plain), to_type(right, rt, &plain)));

@@ -43,7 +43,7 @@ mod numbers;
 
 use casts::{null_test, written_cast};
 pub(crate) use numbers::is_array_of_numerics;
-use numbers::{as_doubles, in_subquery, is_aligned, is_numeric, negated, rank, wider};
+use numbers::{as_doubles, in_subquery, is_numeric, negated, rank, wider};
 
 /// A node with its types settled. `schema`: what its expressions are over.
 pub(crate) fn node(plan: LogicalPlan, schema: &DFSchema) -> Result<Transformed<LogicalPlan>> {
@@ -86,8 +86,11 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             let mut next = || aligned.next().expect("three come back of three");
             Expr::Between(Between { expr: next(), negated, low: next(), high: next() })
         }
-        Expr::BinaryExpr(binary) if is_aligned(&binary, schema) => {
-            let BinaryExpr { left, op, right } = binary;
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
+            right,
+        }) => {
             let mut aligned = aligned(vec![*left, *right], schema, For::Comparing)?.into_iter().map(Box::new);
             let mut next = || aligned.next().expect("two come back of two");
             Expr::BinaryExpr(BinaryExpr { left: next(), op, right: next() })

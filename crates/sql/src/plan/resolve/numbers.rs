@@ -8,7 +8,7 @@ use crate::values::decimal::is_decimal;
 use crate::values::{arrow_type, engine_type, is_zoned, to_scalar};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Subquery};
 use std::sync::Arc;
 use terrace_engine::types::Decimal;
 use terrace_engine::{DataType, Datum};
@@ -72,21 +72,6 @@ pub(super) fn in_subquery(value: &mut Expr, subquery: &mut Subquery, schema: &DF
 /// query around.
 fn name_apart(column: &Field) -> String {
     naming::numbered(naming::shown(column.name()), usize::MAX)
-}
-
-/// Whether both sides of an operator are made of one type here, and not by DataFusion.
-pub(super) fn is_aligned(binary: &BinaryExpr, schema: &DFSchema) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    let of = |side: &Expr| side.get_type(schema).ok();
-    match binary.op {
-        IsDistinctFrom | IsNotDistinctFrom => true,
-        Eq | NotEq | Lt | LtEq | Gt | GtEq => matches!(
-            (of(&binary.left), of(&binary.right)),
-            (Some(ArrowType::Date32), Some(ArrowType::Timestamp(..)))
-                | (Some(ArrowType::Timestamp(..)), Some(ArrowType::Date32))
-        ),
-        _ => false,
-    }
 }
 
 /// `None`: they are of one type, or compared in no other way than DataFusion's.
