@@ -45,7 +45,7 @@ async fn passwords_are_asked_for() {
     assert_eq!(rows(&ann, "SELECT current_user").await.unwrap(), ["ann"]);
     let roles = "SELECT rolname, rolcanlogin, rolsuper, rolpassword FROM pg_roles WHERE rolname NOT LIKE 'pg\\_%' \
                  ORDER BY rolname";
-    let expected = ["ann|t|f|********", "bob|f|f|********", "carl|t|t|NULL", "terrace|t|t|********"];
+    let expected = ["ann|t|f|********", "bob|f|f|********", "carl|t|t|********", "terrace|t|t|********"];
     assert_eq!(rows(&ann, roles).await.unwrap(), expected);
     ann.batch_execute("ALTER USER ann PASSWORD 'a2'").await.unwrap();
     assert_eq!(state(login("ann", "a").await.map(drop)), "28P01");

@@ -650,7 +650,15 @@ fn undefined_relation(name: &str) -> DataFusionError {
 /// A function as `regprocedure` shows it.
 fn procedure_name(c: &Call<'_>, row: usize) -> Result<Option<String>> {
     let Some(oid) = c.oid(0, row)? else { return Ok(None) };
-    let Some(procedure) = procedures::by_oid(oid) else { return Ok(Some(procedures::shown(oid))) };
+    let Some(procedure) = procedures::by_oid(oid) else {
+        let shown = procedures::shown(oid);
+        return match shown == "-" || shown == oid.to_string() {
+            true => Ok(Some(shown)),
+            false => Err(tunnel(EngineError::unsupported(
+                "argument types of functions that read a type's values are not supported",
+            ))),
+        };
+    };
     let types = procedure.takes().into_iter().map(|of| classes::format_type(c.catalog, of, None));
     Ok(Some(format!("{}({})", procedure.name(), types.collect::<Vec<_>>().join(","))))
 }
