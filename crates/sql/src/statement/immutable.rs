@@ -108,7 +108,8 @@ fn changes(expr: &Expr, schema: &DFSchema) -> bool {
             call.func.signature().volatility != Volatility::Immutable
                 || BY_SETTINGS.contains(&first)
                 || BY_ZONE.contains(&first) && call.args.iter().any(|arg| is_zoned(&of(arg)))
-                || matches!(first, "convert" | "compare") && call.args.iter().any(|arg| cast_changes(&of(arg), &of(expr)))
+                || matches!(first, "convert" | "compare")
+                    && call.args.iter().any(|arg| cast_changes(&of(arg), &of(expr)))
                 || is_by_text(kind(&of(expr)), &call.args, &of)
                 || STABLE.contains(&first) && (first != "to_timestamp" || call.args.len() == 2)
         }
