@@ -128,7 +128,7 @@ async fn to_char_has_postgresqls_patterns() {
     )
     .await;
     c.rows("SELECT to_char(at, f) FROM t ORDER BY id", &["2024", "NULL", "NULL"]).await;
-    c.rows("SELECT to_char(NULL, 'YYYY'), to_char(at, NULL) FROM t WHERE id = 1", &["NULL|NULL"]).await;
+    c.rows("SELECT to_char(NULL::timestamp, 'YYYY'), to_char(at, NULL) FROM t WHERE id = 1", &["NULL|NULL"]).await;
     let bound = c.session.prepare("SELECT to_char(at, $1) FROM t WHERE id = 1", &[]).await.unwrap();
     assert_eq!(c.rows_of(&bound, vec![Datum::Text("DDD".into())]).await.unwrap(), ["002"]);
     // Never a wrong answer.
