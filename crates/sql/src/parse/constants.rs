@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use terrace_engine::{ColumnDef, DataType, Datum, EngineError, Result};
 use terrace_grammar::statement::{Expr, ExprKind, Literal};
 
-/// The value of a literal for a column; `None` where it is no literal.
+/// The value of a literal for a column; `None` where it is no literal, or has to be computed.
 pub(crate) fn constant(expr: &Expr, column: &ColumnDef) -> Option<Result<Datum>> {
     let ExprKind::Literal(literal) = &expr.kind else { return None };
     of_literal(literal, column)
@@ -14,6 +14,8 @@ pub(crate) fn of_literal(literal: &Literal, column: &ColumnDef) -> Option<Result
     Some(match literal {
         Literal::Null => Ok(Datum::Null),
         Literal::Int(value) => number(&value.to_string(), column),
+        // A numeric is a text in its own digits (`1e3` is 1000): what makes one is the planner's.
+        Literal::Number(_) if column.data_type.is_text() => return None,
         // A number with digits behind its point is a numeric, of which there is no -0.
         Literal::Number(text) if is_zero(text) => number(text.trim_start_matches('-'), column),
         Literal::Number(text) => number(text, column),

@@ -125,6 +125,7 @@ impl Session {
     async fn begin(&mut self, modes: &[TransactionMode], tag: &str) -> Result<Outcome> {
         let isolation = isolation(modes);
         if self.shared.block() == Block::Explicit {
+            Box::pin(self.change_modes(modes)).await?;
             let warning = notice("25001", "there is already a transaction in progress");
             return Ok(Outcome::Command { tag: tag.into(), notices: vec![warning] });
         }
@@ -353,6 +354,13 @@ impl Session {
             self.import_snapshot(snapshot).await?;
             return Ok(command("SET"));
         }
+        self.change_modes(modes).await?;
+        Ok(command("SET"))
+    }
+
+    /// Those of the transaction that is open.
+    async fn change_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        let isolation = isolation(modes);
         self.isolate(isolation).await?;
         if isolation.is_some() {
             self.isolation = isolation;
@@ -367,8 +375,7 @@ impl Session {
         if modes.contains(&TransactionMode::ReadOnly(false)) {
             self.refuse_writing("transaction_read_only", "off").await?;
         }
-        self.set_modes(modes, "transaction", true)?;
-        Ok(command("SET"))
+        self.set_modes(modes, "transaction", true)
     }
 
     /// Without a name, all constraints. A name without a schema means each constraint of that name.

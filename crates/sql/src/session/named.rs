@@ -6,6 +6,7 @@
 //! 3. EXECUTE runs the statement that it was described with, or fails.
 //! 4. The memory of named statements is bounded, for each session and for all together.
 use crate::cancel::CancelToken;
+use crate::cast::LOOSE;
 use crate::database::Account;
 use crate::error::unsupported;
 use crate::parse::constants::constant;
@@ -428,8 +429,18 @@ impl Session {
             // As a client that states its OID.
             _ if is_oid(written) && written.dimensions.is_empty() => Ok(Some(DataType::Int8)),
             _ if is_oid(written) => Ok(DataType::Int8.array()),
-            _ => data_type(written, catalog).map(Some),
+            _ => Ok(Some(without_modifier(data_type(written, catalog)?))),
         }
+    }
+}
+
+/// A parameter has no length and no precision, whatever is written.
+fn without_modifier(of: DataType) -> DataType {
+    match of {
+        DataType::Numeric(_) => DataType::Numeric(None),
+        DataType::Varchar(_) => DataType::Varchar(0),
+        DataType::Char(_) => LOOSE,
+        of => of.item().and_then(|item| without_modifier(item).array()).unwrap_or(of),
     }
 }
 

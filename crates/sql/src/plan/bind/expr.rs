@@ -185,8 +185,15 @@ impl Binder<'_> {
             }
             "+" if is_number(&of) => Ok(bound),
             "+" if is_open(&bound) => self.cast_to(bound, DataType::Float8, &scope.schema).at(op.at),
-            "|/" => self.function_of("sqrt", vec![bound], &scope.schema).at(op.at),
-            "||/" => self.function_of("cbrt", vec![bound], &scope.schema).at(op.at),
+            // Of doubles alone, where the functions take numerics too.
+            "|/" | "||/" => {
+                let bound = match is_number(&of) {
+                    true => self.cast_to(bound, DataType::Float8, &scope.schema).at(op.at)?,
+                    false => bound,
+                };
+                let name = if symbol == "|/" { "sqrt" } else { "cbrt" };
+                self.function_of(name, vec![bound], &scope.schema).at(op.at)
+            }
             "@" => self.function_of("abs", vec![bound], &scope.schema).at(op.at),
             _ => unsupported("this operator before a value"),
         }
